@@ -14,6 +14,7 @@ from collector.other_groups import unsupported
 from collector.sample import OffsetSample
 from collector.streams import StreamsApplications
 from collector.subscribed import Subscriptions
+from collector.timeouts import GroupTimeouts, Timeouts
 
 EVERY_GROUP = "*"
 """In `read_committed`, this name stands for every group."""
@@ -45,8 +46,9 @@ class KafkaAdminCollector:
     `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, usually for security.
     `read_committed` names the groups whose consumers are set to `isolation.level=read_committed`, or `EVERY_GROUP`: for
     them a partition ends where the first open transaction begins, because they cannot read beyond it.
-    With `describe_streams`, what is known of Kafka Streams applications is in their samples; Describe on the cluster
-    as well makes the bytes of their changelogs known.
+    With `describe`, samples have what is known of Kafka Streams applications and of the timeouts of members. Describe
+    on the cluster makes the bytes of changelogs known, Read on Kafka's topic of offsets and DescribeConfigs on groups
+    the timeouts.
     Errors: RejectedError for settings that the client does not accept. No request is sent yet.
     """
 
@@ -57,14 +59,15 @@ class KafkaAdminCollector:
         cluster: str,
         client_config: Mapping[str, str] | None = None,
         read_committed: Collection[str] = (),
-        describe_streams: bool = True,
+        describe: bool = True,
     ) -> None:
         self._cluster = cluster
         self._read_committed = frozenset(read_committed)
         self._subscriptions = Subscriptions()
         self._told = set[tuple[str, str]]()  # groups and topics that are left out
         self._kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=client_config or {})
-        self._streams = StreamsApplications(self._kafka, client_config or {}) if describe_streams else None
+        self._streams = StreamsApplications(self._kafka, client_config or {}) if describe else None
+        self._timeouts = GroupTimeouts(self._kafka, bootstrap, client_config or {}) if describe else None
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """One sample, stamped `now`, for each partition of the groups; None: of every group that the cluster lists.
@@ -98,6 +101,7 @@ class KafkaAdminCollector:
             where=self._kafka.where,
             described=described,
             streams={} if self._streams is None else self._streams.describe(described.got, now=now),
+            timeouts={} if self._timeouts is None else self._timeouts.describe(described.got, now=now),
             committed=committed,
             topics=topics,
             layout=layout,
@@ -173,6 +177,7 @@ class _Readings:
     where: str
     described: Answers[str, GroupDescription]
     streams: Mapping[str, str]
+    timeouts: Mapping[str, Timeouts]
     committed: Answers[str, dict[Partition, int]]
     topics: Mapping[str, frozenset[str]]
     layout: Answers[str, frozenset[Partition]]
@@ -184,6 +189,7 @@ class _Readings:
         """A sample of each partition whose end offset is known."""
         description, committed = self.described.got[group], self.committed.got[group]
         ends, clients = self.ends[group].got, client_libraries(group, description.client_ids)
+        timeouts = self.timeouts.get(group, Timeouts())
         for topic, number in sorted(self.wanted[group] & ends.keys()):
             yield OffsetSample(
                 cluster=cluster,
@@ -201,6 +207,9 @@ class _Readings:
                 static_members=description.static_members,
                 clients=clients,
                 streams=self.streams.get(group),
+                session_timeout_seconds=timeouts.session_timeout_seconds,
+                rebalance_timeout_seconds=timeouts.rebalance_timeout_seconds,
+                consumer_heartbeat_seconds=timeouts.consumer_heartbeat_seconds,
             )
 
     def failures(self, group: str) -> list[AdapterError]:

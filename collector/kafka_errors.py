@@ -45,11 +45,15 @@ _PASSED_TIME = re.compile(r" \(after \d+ms in state \w+(, \d+ identical error\(s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request to Kafka, described in words, and its resource: permissions are granted on a group or a topic."""
+    """A request to Kafka, described in words, and its resource: permissions are granted on a group or a topic.
+
+    `group_right` is the operation that a group has to be granted for.
+    """
 
     words: str
     group: str | None = None
     topic: str | None = None
+    group_right: str = "Describe"
 
 
 class Complaints:
@@ -120,7 +124,7 @@ def _grant(answer: KafkaError, question: Question) -> str:
     """The missing permission, as an operation on a resource; empty if no permission is missing."""
     code = answer.name()
     if code == "GROUP_AUTHORIZATION_FAILED":
-        return f"; grant this user Describe on Group {question.group!r}"
+        return f"; grant this user {question.group_right} on Group {question.group!r}"
     if code == "TOPIC_AUTHORIZATION_FAILED":
         topic = repr(question.topic) if question.topic is not None else "of each topic that the group reads"
         return f"; grant this user Describe on Topic {topic}"

@@ -67,8 +67,8 @@ class Answers(Generic[Key, Value]):
 class GroupDescription:
     """A group as its coordinator describes it, in Kafka's terms; None where the broker returned no value.
 
-    `client_ids` and `hosts` have the client id of each member, and the address that it connects from. `is_simple`: no
-    consumer ever joined it, its offsets are stored by hand.
+    `client_ids` and `hosts` have the client id of each member, and the address that it connects from; a member that
+    joins anew has another id in `member_ids`. `is_simple`: no consumer ever joined it, its offsets are stored by hand.
     """
 
     state: str
@@ -76,6 +76,7 @@ class GroupDescription:
     assignor: str | None
     members: int
     static_members: int
+    member_ids: frozenset[str]
     client_ids: tuple[str, ...]
     hosts: tuple[str, ...]
     is_simple: bool
@@ -281,6 +282,25 @@ class KafkaRequests:
             str(resource.name) for resource, found in answered.got.items() if "compact" in found["cleanup.policy"].value
         )
 
+    def group_settings(self, groups: Iterable[str]) -> Answers[str, Mapping[str, str]]:
+        """The settings that brokers apply to groups of the newer protocol, by their names; needs DescribeConfigs."""
+        resources = [ConfigResource(ConfigResource.Type.GROUP, group) for group in groups]
+        answered = self._answers(
+            lambda: self._client.describe_configs(resources) if resources else {},
+            lambda resource: Question(
+                words=f"the settings of group {resource.name!r}",
+                group=str(resource.name),
+                group_right="DescribeConfigs",
+            ),
+        )
+        return Answers(
+            got={
+                str(resource.name): {name: entry.value for name, entry in found.items()}
+                for resource, found in answered.got.items()
+            },
+            failed={str(resource.name): error for resource, error in answered.failed.items()},
+        )
+
     def _ask(
         self, partitions: Iterable[Partition], spec: OffsetSpec, **level: IsolationLevel
     ) -> Mapping[TopicPartition, "Future[Any]"]:
@@ -343,6 +363,7 @@ def _description(group: ConsumerGroupDescription) -> GroupDescription:
         assignor=group.partition_assignor or None,
         members=len(group.members),
         static_members=sum(bool(member.group_instance_id) for member in group.members),
+        member_ids=frozenset(member.member_id for member in group.members),
         client_ids=tuple(member.client_id or "" for member in group.members),
         # Brokers run on Java, which writes a slash between name and address of a host: "/10.1.2.3".
         hosts=tuple(member.host.rpartition("/")[2] for member in group.members),

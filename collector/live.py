@@ -134,8 +134,8 @@ class LiveCluster(LiveSource):
 
     def watch(self, on_interruption: Callable[[Interruption], object], stop: Event) -> None:
         """Call `on_interruption` with each interruption of the groups that deserve attention, until `stop`."""
-        # The rounds describe applications; twice a second nothing of it would be new.
-        with IsolatedCollector(partial(self._make(), describe_streams=False), is_stopped=stop.is_set) as collector:
+        # The rounds describe groups; twice a second nothing of it would be new.
+        with IsolatedCollector(partial(self._make(), describe=False), is_stopped=stop.is_set) as collector:
             watch_forever(
                 collector,
                 lambda: self._attention.groups,

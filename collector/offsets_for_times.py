@@ -145,6 +145,9 @@ def _samples(
             streams=None,
             commit_interval_seconds=None,
             busy_ratio=None,
+            session_timeout_seconds=None,
+            rebalance_timeout_seconds=None,
+            consumer_heartbeat_seconds=None,
         )
 
 

@@ -9,10 +9,10 @@ import struct
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -29,11 +29,11 @@ MOST_SECONDS = 90.0
 _ANSWER_SECONDS = 10.0
 _AT_ONCE = 10_000
 # The client looks for the coordinator of the group whose name it must have, and may not; it is not needed.
-_AT_END = "_PARTITION_EOF"
-_NO_FAILURES = (_AT_END, "GROUP_AUTHORIZATION_FAILED")
+AT_END = "_PARTITION_EOF"
+NO_FAILURES = (AT_END, "GROUP_AUTHORIZATION_FAILED")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The first two bytes of a key: what the record is of.
-_COMMITS, _CLASSIC_GROUP, _MEMBER = (0, 1), 2, 5
+_COMMITS, CLASSIC_GROUP, MEMBER = (0, 1), 2, 5
 # The version that added an instant, and the one from which on strings have another form; Kafka 4.3 writes 3.
 _INSTANT_GROUP_VERSION = 2
 _FLEXIBLE_GROUP_VERSION = 4
@@ -85,40 +85,40 @@ def record_of(key: bytes, value: bytes | None) -> Record | None:
 def _read(key: bytes, value: bytes | None) -> Record | None:
     (kind,) = _SHORT.unpack_from(key)
     if kind in _COMMITS:
-        group, at = _string(key, _SHORT.size)
-        topic, at = _string(key, at)
+        group, at = string_at(key, _SHORT.size)
+        topic, at = string_at(key, at)
         (partition,) = _INT.unpack_from(key, at)
         offset = None if value is None else int(_LONG.unpack_from(value, _SHORT.size)[0])
         return Committed(group, topic, partition, offset)
-    if kind == _CLASSIC_GROUP:
-        group, _ = _string(key, _SHORT.size)
-        members = 0 if value is None else _members_in(value)
-        return None if members is None else GroupMembers(group, members)
-    if kind == _MEMBER:
-        group, at = _string(key, _SHORT.size)
-        member, _ = _string(key, at)
+    if kind == CLASSIC_GROUP:
+        group, _ = string_at(key, _SHORT.size)
+        counted = (0, 0) if value is None else members_in(value)
+        return None if counted is None else GroupMembers(group, counted[0])
+    if kind == MEMBER:
+        group, at = string_at(key, _SHORT.size)
+        member, _ = string_at(key, at)
         return Membership(group, member, value is not None)
     return None
 
 
-def _members_in(value: bytes) -> int | None:
-    """The number of members in a GroupMetadataValue; before them are type, generation, assignor, leader and an instant.
+def members_in(value: bytes) -> tuple[int, int] | None:
+    """The number of members in a GroupMetadataValue, and the place after it; None in a version that is not known.
 
-    Older versions have no instant.
+    Before it are type, generation, assignor, leader and, but for older versions, an instant.
     """
     (version,) = _SHORT.unpack_from(value)
     if version >= _FLEXIBLE_GROUP_VERSION:
         return None
-    _, at = _string(value, _SHORT.size)
+    _, at = string_at(value, _SHORT.size)
     at += _INT.size
     for _ in ("assignor", "leader"):
-        _, at = _string(value, at)
+        _, at = string_at(value, at)
     if version >= _INSTANT_GROUP_VERSION:
         at += _LONG.size
-    return int(_INT.unpack_from(value, at)[0])
+    return int(_INT.unpack_from(value, at)[0]), at + _INT.size
 
 
-def _string(data: bytes, at: int) -> tuple[str, int]:
+def string_at(data: bytes, at: int) -> tuple[str, int]:
     """A string with its length in two bytes before it, -1 for none; and the place after it."""
     (length,) = _SHORT.unpack_from(data, at)
     begin = at + _SHORT.size
@@ -213,17 +213,7 @@ def read_past_commits(
             return RejectedError(f"grant this user Read on Topic {OFFSETS_TOPIC!r} to know commits of the past")
         return in_our_words(where, Question(words="commits of the past", topic=OFFSETS_TOPIC), cause, complaints)
 
-    # Anyone who reads needs a group id by librdkafka's rules; nothing is ever committed or joined under it.
-    settings = {
-        "client.id": "lagcast",
-        **client_config,
-        "bootstrap.servers": bootstrap,
-        "group.id": "lagcast",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-        "error_cb": complaints.note,
-    }
+    settings = reader_settings(bootstrap, client_config, complaints) | {"isolation.level": "read_committed"}
     past = PastCommits()
     try:
         with closing(Consumer(settings, logger=client_log)) as consumer:
@@ -232,6 +222,20 @@ def read_past_commits(
     except KafkaException as cause:
         raise error(cause) from cause
     return past
+
+
+def reader_settings(bootstrap: str, client_config: Mapping[str, str], complaints: Complaints) -> dict[str, Any]:
+    """Settings of a client that reads the topic, joins no group and commits nothing."""
+    return {
+        "client.id": "lagcast",
+        **client_config,
+        "bootstrap.servers": bootstrap,
+        # Anyone who reads needs a group id by librdkafka's rules; nothing is ever committed or joined under it.
+        "group.id": "lagcast",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "error_cb": complaints.note,
+    }
 
 
 def _read_all(consumer: Consumer, past: PastCommits, groups: Collection[str], stopped: Callable[[], bool]) -> bool:
@@ -247,10 +251,10 @@ def _read_all(consumer: Consumer, past: PastCommits, groups: Collection[str], st
             failure, number = message.error(), message.partition() or 0
             if failure is None:
                 _take(message, past, wanted)
-            elif failure.name() not in _NO_FAILURES:
+            elif failure.name() not in NO_FAILURES:
                 raise KafkaException(failure)
             # The end is reported where nothing follows for half a second; in a busy partition a later record is there.
-            at_end = failure is not None and failure.name() == _AT_END
+            at_end = failure is not None and failure.name() == AT_END
             if at_end or (message.offset() or 0) + 1 >= unread.get(number, 0):
                 unread.pop(number, None)
     return not unread
@@ -258,12 +262,7 @@ def _read_all(consumer: Consumer, past: PastCommits, groups: Collection[str], st
 
 def _assigned(consumer: Consumer, groups: frozenset[str]) -> dict[int, int]:
     """Begin with the newest records of each partition that has one of these groups; where each of them ends now."""
-    topic = consumer.list_topics(OFFSETS_TOPIC, timeout=_ANSWER_SECONDS).topics[OFFSETS_TOPIC]
-    if topic.error is not None:
-        if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return {}  # no group has ever committed
-        raise KafkaException(topic.error)
-    numbers = sorted({_hash(group) % len(topic.partitions) for group in groups})
+    numbers = sorted(set(partitions_of(consumer, groups).values()))
     spots, ends = [], {}
     for number in numbers:
         spot = TopicPartition(OFFSETS_TOPIC, number)
@@ -274,6 +273,21 @@ def _assigned(consumer: Consumer, groups: frozenset[str]) -> dict[int, int]:
             ends[number] = end
     consumer.assign(spots)
     return ends
+
+
+def partitions_of(
+    consumer: Consumer, groups: Iterable[str], *, answer_seconds: float = _ANSWER_SECONDS
+) -> dict[str, int]:
+    """The partition of the topic in which each group is kept; none where no group has ever committed.
+
+    Errors: KafkaException.
+    """
+    topic = consumer.list_topics(OFFSETS_TOPIC, timeout=answer_seconds).topics[OFFSETS_TOPIC]
+    if topic.error is not None:
+        if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return {}
+        raise KafkaException(topic.error)
+    return {group: _hash(group) % len(topic.partitions) for group in groups}
 
 
 def _take(message: Message, past: PastCommits, wanted: frozenset[str]) -> None:

@@ -18,6 +18,8 @@ class OffsetSample:
     `streams` is what is known of a Kafka Streams application, as JSON under the names of its settings.
     `commit_interval_seconds` is the time between two commits of a consumer, as the meter has seen it.
     `busy_ratio` is the share of their time in which members work on messages, as their clients report it.
+    `session_timeout_seconds` and `rebalance_timeout_seconds` are the longest of the members', as Kafka keeps them, and
+    `consumer_heartbeat_seconds` is what it tells members of the newer protocol.
     `group_state` is Kafka's term (`STABLE`, `PREPARING_REBALANCING`, ...), `UNKNOWN` where the broker returned none.
     """
 
@@ -38,3 +40,6 @@ class OffsetSample:
     streams: str | None = None
     commit_interval_seconds: float | None = None
     busy_ratio: float | None = None
+    session_timeout_seconds: float | None = None
+    rebalance_timeout_seconds: float | None = None
+    consumer_heartbeat_seconds: float | None = None

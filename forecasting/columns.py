@@ -43,6 +43,9 @@ SAMPLES: tuple[Column, ...] = (
     Column(name="streams", kind="string", nullable=True, later=True),  # of a Streams application, as JSON
     Column(name="commit_interval_seconds", kind="double", nullable=True, later=True),  # measured by the meter
     Column(name="busy_ratio", kind="double", nullable=True, later=True),  # share of their time that members work
+    Column(name="session_timeout_seconds", kind="double", nullable=True, later=True),  # the longest of the members'
+    Column(name="rebalance_timeout_seconds", kind="double", nullable=True, later=True),  # the same
+    Column(name="consumer_heartbeat_seconds", kind="double", nullable=True, later=True),  # of the newer protocol
 )
 
 # One row for each group and interval, stamped with the instant at which the interval ends: a row may be used from
@@ -79,6 +82,9 @@ GROUP_INTERVALS: tuple[Column, ...] = (
     Column(name="streams", kind="string", nullable=True, later=True),
     Column(name="commit_interval_seconds", kind="double", nullable=True, later=True),
     Column(name="busy_ratio", kind="double", nullable=True, later=True),
+    Column(name="session_timeout_seconds", kind="double", nullable=True, later=True),
+    Column(name="rebalance_timeout_seconds", kind="double", nullable=True, later=True),
+    Column(name="consumer_heartbeat_seconds", kind="double", nullable=True, later=True),
 )
 
 # The fit of a fleet for each group: one row for each horizon its forecasts were scored at, with the parameters

@@ -51,6 +51,9 @@ class GroupInterval:
     streams: str | None = None
     commit_interval_seconds: float | None = None
     busy_ratio: float | None = None
+    session_timeout_seconds: float | None = None
+    rebalance_timeout_seconds: float | None = None
+    consumer_heartbeat_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

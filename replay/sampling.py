@@ -61,6 +61,9 @@ def samples_of(plant: Plant, names: Names) -> pa.Table:
             "streams": pa.nulls(rows, pa.string()),
             "commit_interval_seconds": pa.nulls(rows, pa.float64()),
             "busy_ratio": pa.nulls(rows, pa.float64()),
+            "session_timeout_seconds": pa.nulls(rows, pa.float64()),
+            "rebalance_timeout_seconds": pa.nulls(rows, pa.float64()),
+            "consumer_heartbeat_seconds": pa.nulls(rows, pa.float64()),
         }
     )
     return table.filter(pa.array(np.concatenate([o.sampled for o in seen])))

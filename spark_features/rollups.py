@@ -19,7 +19,7 @@ _COUNTS = (
 _NEWEST_KNOWN = (
     *("lag_messages", "lag_seconds", "members"),
     *("group_protocol", "group_assignor", "static_members", "clients", "streams"),
-    "commit_interval_seconds",
+    *("commit_interval_seconds", "session_timeout_seconds", "rebalance_timeout_seconds", "consumer_heartbeat_seconds"),
 )
 
 

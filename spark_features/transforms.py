@@ -33,6 +33,9 @@ _DESCRIPTION = {
     "streams": "string",
     "commit_interval_seconds": "double",
     "busy_ratio": "double",
+    "session_timeout_seconds": "double",
+    "rebalance_timeout_seconds": "double",
+    "consumer_heartbeat_seconds": "double",
 }
 _SEPARATOR = "\x1f"
 # The partition comes first: it is an integer, and sorting distinguishes most rows by the first key.

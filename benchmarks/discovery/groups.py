@@ -39,6 +39,8 @@ _STATE: Mapping[str, Figure] = {
     "max_warmup_replicas": 2.0,
     "probing_seconds": 600.0,
 }
+# Clients whose max.poll.interval.ms is left at its default.
+_POLL_INTERVAL: Mapping[LabClient, float] = dict.fromkeys(("java", "librdkafka", "kafka-python", "streams"), 300.0)
 _IN_MILLISECONDS = {
     "session_timeout_seconds": "session.timeout.ms",
     "commit_interval_seconds": "auto.commit.interval.ms",
@@ -94,6 +96,9 @@ class LabGroup:
             figures |= {**_STREAMS, "tasks": float(self.partitions)}
         if self.protocol == "consumer":  # the broker's, which all groups of the protocol share
             del figures["heartbeat_interval_seconds"]
+            figures["consumer_heartbeat_seconds"] = 5.0
+        if self.client in _POLL_INTERVAL:
+            figures["max_poll_interval_seconds"] = _POLL_INTERVAL[self.client]
         return {**figures, **self.figures}
 
     @property

@@ -21,6 +21,7 @@ _BOUNDS = frozenset({"lower_bound", "unsaturated_windows"})
 SHOWN_BY_KAFKA = frozenset(
     {"protocol", "assignor", "client", "static_membership", "members", "work_units"}
     | {"tasks", "stateful", "standbys", "restore_bytes", "commit_interval_seconds"}
+    | {"session_timeout_seconds", "consumer_heartbeat_seconds"}
 )
 
 

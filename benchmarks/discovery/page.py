@@ -35,8 +35,8 @@ made from one JSON document, which one command writes:
   life. In a real day a peak lasts longer and comes less often.
 """
 
-WHY_ASSUMED = """Kafka does not show the settings that a consumer keeps to itself: its session, its heartbeats, its
-batches. lagcast takes the defaults of Kafka for them, and says that it does; so they are never found, right or not.
+WHY_ASSUMED = """Kafka does not show the settings that a consumer keeps to itself: its own heartbeats, its batches.
+lagcast takes the defaults of Kafka for them, and says that it does; so they are never found, right or not.
 """
 
 VERDICTS = """- *Found*: told as detected or measured, and right. *Assumed, right* and *assumed, off*: told as an

@@ -14,7 +14,10 @@ from forecasting.units import Partitions, Replicas, Seconds
 # A topic has one at least.
 LEAST_PARTITIONS = Partitions(1)
 # The fields of a profile that Kafka's description of a group shows.
-DETECTABLE = frozenset({"protocol", "assignor", "static_membership", "client", "commit_interval_seconds"})
+DETECTABLE = frozenset(
+    {"protocol", "assignor", "static_membership", "client", "commit_interval_seconds"}
+    | {"session_timeout_seconds", "max_poll_interval_seconds", "consumer_heartbeat_seconds"}
+)
 # Those that the pods of the workload and its autoscaler show.
 DETECTABLE_IN_CLUSTER = frozenset({"termination_grace_seconds", "min_replicas", "max_replicas"})
 # Those of a Streams application's profile.
@@ -30,6 +33,10 @@ _PROTOCOLS: dict[str, GroupProtocol] = {
     "stream": "cooperative",
 }
 _ASSIGNORS: dict[str, Assignor] = {"range": "range", "roundrobin": "roundrobin", "sticky": "sticky"}
+# The libraries that give brokers their max.poll.interval.ms as the rebalance timeout: ConsumerConfig of apache/kafka,
+# rdkafka_cgrp.c of confluentinc/librdkafka, kafka/coordinator/base.py of dpkp/kafka-python. Others have one for
+# rebalances alone.
+_POLL_INTERVAL_IS_TOLD: frozenset[Client | None] = frozenset({"java", "librdkafka", "kafka-python"})
 # Kafka's type of a group of the newer protocol, KIP-848.
 NEWER_PROTOCOL = "consumer"
 # The assignor of every Kafka Streams application of the classic protocol, and of nothing else.
@@ -64,6 +71,9 @@ class ObservedGroup:
     static_membership: bool | None = None
     client: Client | None = None
     commit_interval_seconds: Seconds | None = None
+    session_timeout_seconds: Seconds | None = None
+    max_poll_interval_seconds: Seconds | None = None
+    consumer_heartbeat_seconds: Seconds | None = None
     streams: ObservedStreams | None = None
 
 
@@ -104,7 +114,8 @@ def observed_in(rows: Iterable[GroupInterval], *, before: ObservedGroup | None =
             observed = replace(observed, partitions=Partitions(row.partitions))
         described = (
             *(row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams),
-            row.commit_interval_seconds,
+            *(row.commit_interval_seconds, row.session_timeout_seconds),
+            *(row.rebalance_timeout_seconds, row.consumer_heartbeat_seconds),
         )
         if row.members and described != last:
             observed, last = _with(observed, row), described
@@ -117,16 +128,26 @@ def _with(observed: ObservedGroup, row: GroupInterval) -> ObservedGroup:
     client = client_of(row.clients, assignor=row.group_assignor, newer_protocol=newer)
     # Ids that no longer name a library may be another one's; while a rebalance lasts, the assignor is not known.
     is_whole = row.clients is not None and (newer or row.group_assignor is not None)
+    client = client if is_whole else client or observed.client
     interval = _interval(observed.commit_interval_seconds, row.commit_interval_seconds)
+    poll_interval = row.rebalance_timeout_seconds if client in _POLL_INTERVAL_IS_TOLD else None
     return ObservedGroup(
         partitions=observed.partitions,
         protocol=protocol_of(row.group_protocol, row.group_assignor) or observed.protocol,
         assignor=_ASSIGNORS.get(row.group_assignor or "") or observed.assignor,
         static_membership=observed.static_membership if static is None else static > 0,
-        client=client if is_whole else client or observed.client,
+        client=client,
         commit_interval_seconds=interval,
+        session_timeout_seconds=_known(row.session_timeout_seconds, observed.session_timeout_seconds),
+        max_poll_interval_seconds=_known(poll_interval, observed.max_poll_interval_seconds),
+        consumer_heartbeat_seconds=_known(row.consumer_heartbeat_seconds, observed.consumer_heartbeat_seconds),
         streams=_streams(observed.streams, row, interval),
     )
+
+
+def _known(now: float | None, before: Seconds | None) -> Seconds | None:
+    """A figure that Kafka keeps as it was set."""
+    return before if now is None else Seconds(now)
 
 
 def _interval(before: Seconds | None, now: float | None) -> Seconds | None:

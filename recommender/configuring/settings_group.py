@@ -186,7 +186,8 @@ class GroupSettings(BaseModel):
     """The consumers' `heartbeat.interval.ms`, in seconds. Default: 3, Kafka's own."""
 
     session_timeout_seconds: float = Field(default=_PROFILE_DEFAULTS["session_timeout_seconds"], gt=0)
-    """The consumers' `session.timeout.ms`, in seconds. Default: 45, Kafka's own."""
+    """The consumers' `session.timeout.ms`, in seconds. Default: that which Kafka keeps of the group's members, or tells
+    them under the newer protocol, where lagcast may read it; else 45, Kafka's own."""
 
     commit_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["commit_interval_seconds"], ge=0)
     """Seconds between two commits of a consumer; what lies between is processed twice after a kill. Default: as
@@ -204,7 +205,8 @@ class GroupSettings(BaseModel):
     """`max.poll.records`: the batch of a consumer that is behind. Default: 500, Kafka's own."""
 
     max_poll_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["max_poll_interval_seconds"], gt=0)
-    """`max.poll.interval.ms`, in seconds: slower members are thrown out. Default: 300, Kafka's own."""
+    """`max.poll.interval.ms`, in seconds: slower members are thrown out. Default: that which Kafka keeps of the
+    members of Java, librdkafka and kafka-python, where lagcast may read it; else 300, Kafka's own."""
 
     concurrency: int = Field(default=_PROFILE_DEFAULTS["concurrency"], ge=1)
     """Messages in work at once in one replica; these are repeated after a kill. Default: 1."""

@@ -1,6 +1,6 @@
 """The account of a decision: the figures that are published with it beside the prices of its plans."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import log
 from typing import Literal
@@ -28,9 +28,17 @@ from recommender.deciding.recommendation import (
 # The fields of a profile that are published, by the names of their settings; the assignor of an eager group alone.
 PROFILE_FIGURES = (
     *("protocol", "assignor", "client", "static_membership", "start_up_seconds", "heartbeat_interval_seconds"),
-    *("session_timeout_seconds", "commit_mode", "commit_interval_seconds", "poll_batch_seconds", "max_poll_records"),
+    *("consumer_heartbeat_seconds", "session_timeout_seconds", "commit_mode", "commit_interval_seconds"),
+    *("poll_batch_seconds", "max_poll_records", "max_poll_interval_seconds"),
     *("processing_p99_seconds", "termination_grace_seconds", "min_replicas", "max_replicas"),
 )
+# Under the newer protocol brokers tell members how often to send a sign of life.
+_HEARTBEATS: Mapping[str, bool] = {"heartbeat_interval_seconds": False, "consumer_heartbeat_seconds": True}
+# The columns that show figures of members, but for those that are in each description of a group.
+_COLUMNS: Mapping[str, str] = {
+    "max_poll_interval_seconds": "rebalance_timeout_seconds",
+    **{name: name for name in ("commit_interval_seconds", "session_timeout_seconds", "consumer_heartbeat_seconds")},
+}
 # Of these only what is known of the group is published: its useful counts show the defaults.
 _BOUNDS = frozenset({"min_replicas", "max_replicas"})
 # Those of a Streams application, whose commit interval is its own; the last ones are of state alone.
@@ -86,6 +94,7 @@ def profile_figures(context: DecisionContext) -> tuple[ProfileFigure, ...]:
         for name in PROFILE_FIGURES
         if name not in own
         and (name != "assignor" or profile.rebalances_as == "eager")
+        and _HEARTBEATS.get(name, profile.rebalances_as == "kip848") is (profile.rebalances_as == "kip848")
         and (name not in _BOUNDS or _is_bound(profile, name, found=context.finding is not None))
     )
     of_streams = (
@@ -120,7 +129,7 @@ def _with_instant(figure: ProfileFigure, context: DecisionContext) -> ProfileFig
     if figure.name == "start_up_seconds":
         pods = context.learned.pod_start_up
         return figure if pods is None else replace(figure, seen_at=pods.newest_at)
-    column = "commit_interval_seconds" if figure.name == "commit_interval_seconds" else "group_protocol"
+    column = _COLUMNS.get(figure.name, "group_protocol")
     told = (row.interval_end_at for row in reversed(context.history.recent) if getattr(row, column) is not None)
     return replace(figure, seen_at=next(told, None))
 

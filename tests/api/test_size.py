@@ -25,7 +25,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.run import Recommender
-from tests.collector.memory_cluster import MemoryCluster, group
+from tests.collector.memory_cluster import MemoryCluster, NoReader, group
 from tests.feature_folder import steady_row
 from tests.recommender.loop import Rows
 
@@ -135,6 +135,7 @@ def memory_cluster_of(groups: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Kaf
     commits = cluster.commits["orders"]
     cluster.commits = dict.fromkeys(names, commits)
     monkeypatch.setattr("collector.kafka_requests.AdminClient", lambda *_, **__: cluster)
+    monkeypatch.setattr("collector.timeouts.Consumer", NoReader)
     return KafkaAdminCollector("memory:9092", cluster="prod-eu"), cluster
 
 

@@ -29,6 +29,7 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
                 assignor="range",
                 members=len(hosts[name]),
                 static_members=0,
+                member_ids=frozenset(),
                 client_ids=("consumer-orders-1",),
                 hosts=hosts[name],
                 is_simple=False,

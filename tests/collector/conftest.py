@@ -7,7 +7,7 @@ import pytest
 
 from collector.kafka_admin import KafkaAdminCollector
 from collector.sample import OffsetSample
-from tests.collector.memory_cluster import MemoryCluster
+from tests.collector.memory_cluster import MemoryCluster, NoReader
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SAMPLE = OffsetSample(
@@ -33,6 +33,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
     memory = MemoryCluster()
     make: Callable[..., MemoryCluster] = lambda *_, **__: memory  # noqa: E731  # stands where a class stands
     monkeypatch.setattr("collector.kafka_requests.AdminClient", make)
+    monkeypatch.setattr("collector.timeouts.Consumer", NoReader)
     return memory
 
 

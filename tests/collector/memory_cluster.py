@@ -51,6 +51,7 @@ class MemoryCluster:
         self.topics: dict[str, Any] = {"orders-in": 3}
         self.ends: dict[tuple[str, int], Any] = dict(ENDS)
         self.stable_ends: dict[tuple[str, int], Any] = dict(ENDS)
+        self.group_settings: dict[str, Any] = {}
         self.starts: dict[tuple[str, int], Any] = dict.fromkeys(ENDS, 5)
 
     def poll(self, _: float) -> None: ...
@@ -114,9 +115,30 @@ class MemoryCluster:
         table = (self.stable_ends if is_stable else self.ends) if is_latest else self.starts
         return {key: settled(self._offset(table[key.topic, key.partition])) for key in request}
 
+    def describe_configs(self, resources: Sequence[Any]) -> Mapping[Any, "Future[Any]"]:
+        self.requests.append("group settings")
+        return {resource: settled(self._settings(resource.name)) for resource in resources}
+
+    def _settings(self, name: str) -> Any:  # noqa: ANN401  # an answer or an error
+        found = self.group_settings.get(name, {})
+        if isinstance(found, KafkaException):
+            return found
+        return {key: SimpleNamespace(value=value) for key, value in found.items()}
+
     @staticmethod
     def _offset(value: Any) -> Any:  # noqa: ANN401  # an answer or an error
         return value if isinstance(value, KafkaException) else SimpleNamespace(offset=value)
+
+
+class NoReader:
+    """A reader of a cluster that shows its own topics to nobody."""
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def list_topics(self, *_: object, **__: object) -> SimpleNamespace:
+        raise failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+    def close(self) -> None: ...
 
 
 def group(
@@ -128,6 +150,7 @@ def group(
     is_simple: bool = False,
     instance_ids: Sequence[str | None] = (None, None),
     client_ids: Sequence[str] = ("consumer-orders-1", "consumer-orders-2", "consumer-orders-3"),
+    run: str = "first",
 ) -> SimpleNamespace:
     return SimpleNamespace(
         state=ConsumerGroupState[state],
@@ -140,6 +163,7 @@ def group(
                 group_instance_id=instance_id,
                 host="/10.1.2.3",
                 client_id=client_id,
+                member_id=f"{client_id}-{run}",
             )
             for entries, instance_id, client_id in zip(assigned, instance_ids, client_ids, strict=False)
         ],

@@ -43,6 +43,9 @@ samples = st.builds(
     streams=st.none() | st.text(max_size=20),
     commit_interval_seconds=st.none() | st.floats(0.1, 900.0),
     busy_ratio=st.none() | st.floats(0.0, 1.0),
+    session_timeout_seconds=st.none() | st.floats(0.1, 900.0),
+    rebalance_timeout_seconds=st.none() | st.floats(0.1, 900.0),
+    consumer_heartbeat_seconds=st.none() | st.floats(0.1, 900.0),
 )
 
 

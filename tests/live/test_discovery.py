@@ -40,7 +40,7 @@ def told_of(profile: GroupProfile) -> Mapping[str, Told]:
     return figures
 
 
-PLAIN = ("protocol", "assignor", "client", "static_membership")
+PLAIN = ("protocol", "assignor", "client", "static_membership", "session_timeout_seconds", "consumer_heartbeat_seconds")
 
 
 @pytest.mark.usefixtures("client_libraries")
@@ -97,6 +97,8 @@ def _is_whole(name: str, rows: list[OffsetSample]) -> bool:
     if not rows or rows[0].members != group.replicas or rows[0].group_state != "STABLE":
         return False
     # The standbys of an application are known once no copy is warming up.
+    if rows[0].session_timeout_seconds is None:
+        return False
     return group.client != "streams" or json.loads(rows[0].streams or "{}").get("standbys") is not None
 
 

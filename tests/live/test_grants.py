@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import TopicPartition
+from structlog.testing import capture_logs
 
 from collector.errors import RejectedError
 from collector.kafka_admin import Collected, KafkaAdminCollector
@@ -135,3 +136,26 @@ def test_commits_and_members_of_the_past_take_read_on_kafkas_own_topic(secured: 
         assert past.committed_at(group, topic, 0, later) == 0
         assert past.committed_at(group, topic, 1, later) is None
         assert past.members_at(group, later - timedelta(days=1)) is None
+
+
+def test_timeouts_take_read_on_kafkas_own_topic_and_the_settings_of_groups(secured: Secured, watched: Watched) -> None:
+    """With Describe alone the samples have all but these; with each right they have its figure."""
+    user, groups = "settings-reader", [watched.older, watched.newer]
+
+    def seen() -> dict[str, tuple[float | None, float | None, float | None]]:
+        return {
+            row.group: (row.session_timeout_seconds, row.rebalance_timeout_seconds, row.consumer_heartbeat_seconds)
+            for row in collected_by(secured, user, groups).samples
+        }
+
+    for group, topic in ((watched.older, watched.older_topic), (watched.newer, watched.newer_topic)):
+        secured.grant(user, group=group, topic=topic)
+    with capture_logs() as lines:
+        assert seen() == dict.fromkeys(groups, (None, None, None))
+    said = [line["error"] for line in lines if line["event"] == "timeouts_unknown"]
+    assert said[0] == "grant this user Read on Topic '__consumer_offsets' to know the sessions of its groups"
+    assert said[1].endswith(f"grant this user DescribeConfigs on Group {watched.newer!r}")
+    secured.grant_read(user, topic=OFFSETS_TOPIC)
+    assert seen() == {watched.older: (45.0, 300.0, None), watched.newer: (None, 300.0, None)}
+    secured.grant_settings(user, group=watched.newer)
+    assert seen() == {watched.older: (45.0, 300.0, None), watched.newer: (45.0, 300.0, 5.0)}

@@ -225,7 +225,14 @@ def test_the_charts_recommender_advises_within_twenty_seconds_of_a_sample_on_eve
     # Each process resumes where the one before it stopped: each advice names the one before it.
     assert [body["supersedes"] for body in advice[1:]] == [body["recommendation_id"] for body in advice[:-1]]
     detected = {figure["name"]: figure["value"] for figure in advice[-1]["profile"] if figure["source"] == "detected"}
-    in_kafka = {"protocol": "eager", "assignor": "range", "static_membership": False, "client": "librdkafka"}
+    in_kafka = {
+        "protocol": "eager",
+        "assignor": "range",
+        "static_membership": False,
+        "client": "librdkafka",
+        "session_timeout_seconds": 45.0,
+        "max_poll_interval_seconds": 300.0,
+    }
     # Nobody tells how often its member commits, which is librdkafka's own 5 s.
     assert detected.pop("commit_interval_seconds") == pytest.approx(5.0, rel=0.1)
     # Its pods were ready within the second in which they were made.

@@ -75,6 +75,9 @@ def test_what_kafka_tells_of_a_group_is_that_of_its_newest_sample(intervals: Int
                 clients="java",
                 streams='{"tasks": 8}',
                 commit_interval_seconds=30.0,
+                session_timeout_seconds=45.0,
+                rebalance_timeout_seconds=300.0,
+                consumer_heartbeat_seconds=5.0,
             ),
             sampled(20, 3, group_protocol=None, group_assignor=None, members=None),
             sampled(35, 4, group_assignor=None, static_members=1),
@@ -83,14 +86,15 @@ def test_what_kafka_tells_of_a_group_is_that_of_its_newest_sample(intervals: Int
     told = [
         (
             *(row.group_protocol, row.group_assignor, row.static_members, row.clients, row.streams),
-            row.commit_interval_seconds,
+            *(row.commit_interval_seconds, row.session_timeout_seconds, row.rebalance_timeout_seconds),
+            row.consumer_heartbeat_seconds,
         )
         for row in rows
     ]
     assert told[-3:] == [
-        ("consumer", "stream", 0, "java", '{"tasks": 8}', 30.0),
-        (None, None, None, None, None, None),
-        ("consumer", None, 1, None, None, None),
+        ("consumer", "stream", 0, "java", '{"tasks": 8}', 30.0, 45.0, 300.0, 5.0),
+        (None,) * 9,
+        ("consumer", None, 1, None, None, *(None,) * 4),
     ]
 
 

@@ -112,6 +112,41 @@ def test_a_commit_interval_that_differs_by_less_than_a_third_is_the_same() -> No
     assert observed_in([application]).streams == ObservedStreams(tasks=8, commit_interval_seconds=Seconds(30.0))
 
 
+def test_timeouts_of_members_are_those_that_kafka_told_last() -> None:
+    """A deploy changes them; while a rebalance lasts, or the right is gone, the last ones stay."""
+    rows = [
+        a_row(minute=minute, clients="java", group_protocol="consumer", **told)
+        for minute, told in enumerate(
+            (
+                {"session_timeout_seconds": 45.0, "rebalance_timeout_seconds": 300.0},
+                {},
+                {"session_timeout_seconds": 6.0, "consumer_heartbeat_seconds": 5.0},
+            )
+        )
+    ]
+    seen = [observed_in(rows[: count + 1]) for count in range(len(rows))]
+    assert [each.session_timeout_seconds for each in seen] == [45.0, 45.0, 6.0]
+    assert [each.max_poll_interval_seconds for each in seen] == [300.0, 300.0, 300.0]
+    assert [each.consumer_heartbeat_seconds for each in seen] == [None, None, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("clients", "interval"),
+    [
+        ("java", 60.0),
+        ("librdkafka", 60.0),
+        ("kafka-python", 60.0),
+        ("sarama", None),
+        ("franz-go", None),
+        ("java,sarama", None),
+    ],
+)
+def test_a_rebalance_timeout_is_the_poll_interval_of_those_that_tell_it(clients: str, interval: float | None) -> None:
+    """Sarama and franz-go have one for rebalances alone: a slow batch of theirs throws nobody out."""
+    row = a_row(clients=clients, group_assignor="range", group_protocol="classic", rebalance_timeout_seconds=60.0)
+    assert observed_in([row]).max_poll_interval_seconds == interval
+
+
 def test_membership_is_static_where_one_member_is() -> None:
     """None of two, one of two, and a table from before the column."""
     assert [observed_in([a_row(static_members=known)]).static_membership for known in (0, 1, None)] == [

@@ -169,4 +169,7 @@ def interval_of(rows: Sequence[OffsetSample]) -> GroupInterval:
         clients=newest.clients,
         streams=newest.streams,
         commit_interval_seconds=newest.commit_interval_seconds,
+        session_timeout_seconds=newest.session_timeout_seconds,
+        rebalance_timeout_seconds=newest.rebalance_timeout_seconds,
+        consumer_heartbeat_seconds=newest.consumer_heartbeat_seconds,
     )

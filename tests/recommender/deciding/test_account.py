@@ -80,3 +80,29 @@ def test_what_kafka_shows_has_the_instant_at_which_it_last_did(context: MakeCont
     instants = {figure.name: figure.seen_at for figure in profile_figures(seen)}
     assert (instants["client"], instants["commit_interval_seconds"]) == (second.interval_end_at, third.interval_end_at)
     assert instants["session_timeout_seconds"] is None
+
+
+def test_timeouts_have_the_instant_at_which_their_record_was_last_known(
+    context: MakeContext, profile: GroupProfile
+) -> None:
+    """A figure that cannot be read any more grows old, though the group is still described."""
+    known = replace(profile, detected=frozenset({"session_timeout_seconds", "max_poll_interval_seconds"}))
+    made = context(profile=known)
+    *before, second, newest = made.history.recent
+    rows = (
+        *before,
+        replace(second, group_protocol="classic", session_timeout_seconds=6.0, rebalance_timeout_seconds=60.0),
+        replace(newest, group_protocol="classic", session_timeout_seconds=6.0),
+    )
+    seen = replace(made, history=replace(made.history, recent=rows))
+    instants = {figure.name: figure.seen_at for figure in profile_figures(seen)}
+    assert instants["session_timeout_seconds"] == newest.interval_end_at
+    assert instants["max_poll_interval_seconds"] == second.interval_end_at
+
+
+def test_each_protocol_has_its_own_heartbeats(context: MakeContext, profile: GroupProfile) -> None:
+    """Those of the newer one are the broker's; Kafka Streams has those of its consumers."""
+    names = {"heartbeat_interval_seconds", "consumer_heartbeat_seconds"}
+    older, newer = (_figures(context, replace(profile, protocol=protocol)) for protocol in ("eager", "kip848"))
+    assert names & older.keys() == {"heartbeat_interval_seconds"}
+    assert names & newer.keys() == {"consumer_heartbeat_seconds"}
