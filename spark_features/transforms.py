@@ -107,11 +107,15 @@ def with_offset_deltas(partitions: DataFrame) -> DataFrame:
     so_far = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     commit_seen_us = F.when(F.col("committed_offset").isNotNull(), F.col("sampled_us"))
     before = {name: F.lag(name).over(in_time) for name in ("interval_end_us", "sampled_us", "end_offset")}
+    earlier = {name: F.lag(name, 2).over(in_time) for name in ("interval_end_us", "end_offset")}
     gap_us = F.col("interval_end_us") - F.col("previous_interval_end_us")
     known_us = F.lit(MEMORY_SECONDS * _US)
     never_committed = _nothing_committed() & F.col("previous_committed_offset").isNull()
     return (
-        partitions.withColumns({f"previous_{name}": column for name, column in before.items()})
+        partitions.withColumns(
+            {f"previous_{name}": column for name, column in before.items()}
+            | {f"earlier_{name}": column for name, column in earlier.items()}
+        )
         .withColumn("previous_committed_offset", F.lag("committed_offset").over(in_time))
         .withColumn("commit_seen_us", F.last(commit_seen_us, ignorenulls=True).over(so_far))
         .withColumn("next_interval_end_us", F.lead("interval_end_us").over(in_time))
@@ -136,11 +140,20 @@ def with_offset_deltas(partitions: DataFrame) -> DataFrame:
 
 
 def with_resets_flagged(partitions: DataFrame) -> DataFrame:
-    """Flags for offsets that went backwards: the topic was created again, or the group was reset or lost its commit."""
+    """Flags for offsets that went backwards: the topic was created again, or the group was reset or lost its commit.
+
+    An end that is back where it was in the interval before the last one came back: of the three readings the middle one
+    was wrong, or else nobody knows what was produced since.
+    """
+    is_recent = F.col("previous_interval_end_us") - F.col("earlier_interval_end_us") <= MEMORY_SECONDS * _US
+    had_gone_back = is_recent & (F.col("previous_end_offset") < F.col("earlier_end_offset"))
     lost_commit = F.col("previous_committed_offset").isNotNull() & F.col("committed_offset").isNull()
     return partitions.withColumns(
         {
             "end_went_back": _flag(F.col("produced_messages") < 0),
+            "end_came_back": _flag(
+                ~F.col("is_new") & had_gone_back & (F.col("end_offset") >= F.col("earlier_end_offset"))
+            ),
             "commit_went_back": _flag(~F.col("is_new") & (lost_commit | (F.col("consumed_messages") < 0))),
         }
     )
@@ -148,7 +161,8 @@ def with_resets_flagged(partitions: DataFrame) -> DataFrame:
 
 def with_produce_rate(partitions: DataFrame) -> DataFrame:
     """Messages per second into each partition; null without a valid difference of end offsets."""
-    return partitions.withColumn("produce_rate", _rate("produced_messages", honest=~F.col("end_went_back")))
+    honest = ~F.col("end_went_back") & ~F.col("end_came_back")
+    return partitions.withColumn("produce_rate", _rate("produced_messages", honest=honest))
 
 
 def with_consume_rate(partitions: DataFrame) -> DataFrame:
@@ -162,12 +176,14 @@ def with_lag(partitions: DataFrame) -> DataFrame:
 
     Without a commit all messages of the log are still to be read; without a known log start, lag is null. It is unknown
     for an hour where a commit was there and is not any more: an answer without it is more likely than a lost one, and
-    what the group will read then, the whole log or nothing of it, is a setting of its consumers.
+    what the group will read then, the whole log or nothing of it, is a setting of its consumers. So it is where the end
+    alone went back: that reading may be wrong.
     """
+    is_known = ~F.col("commit_is_lost") & (~F.col("end_went_back") | F.col("commit_went_back"))
     behind = F.col("end_offset") - F.coalesce("committed_offset", "log_start_offset")
     return partitions.withColumns(
         {
-            "partition_lag": F.when(behind.isNotNull() & ~F.col("commit_is_lost"), F.greatest(behind, F.lit(0))),
+            "partition_lag": F.when(behind.isNotNull() & is_known, F.greatest(behind, F.lit(0))),
             # A commit newer than the end offset that was read with it: 1,203,900 and 1,203,950 is lag 0, not -50.
             "raced": _flag(F.col("committed_offset") > F.col("end_offset")),
         }

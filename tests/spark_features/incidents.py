@@ -165,6 +165,11 @@ def _unclean_election(_: int, sample: OffsetSample) -> OffsetSample:
     )
 
 
+def _one_end_too_low(after: int, sample: OffsetSample) -> OffsetSample:
+    """The end of one partition is answered once as it was hours ago."""
+    return replace(sample, end_offset=sample.end_offset // 10) if after == 0 and sample.partition == 2 else sample
+
+
 def _retention(_: int, sample: OffsetSample) -> OffsetSample:
     """Messages were deleted that the group has not read: the log of one partition begins behind its commit."""
     return replace(sample, log_start_offset=sample.end_offset if sample.partition == 4 else 0)
@@ -198,6 +203,7 @@ INCIDENTS: dict[str, Incident] = {
     "duplicates": _twice,
     "reordered": _reordered,
     "unclean election": _changed(_unclean_election),
+    "one end too low": _changed(_one_end_too_low),
     "commits beyond the end": _changed(_raced, seconds=300),
     "no commit": _changed(lambda _, sample: replace(sample, committed_offset=None), seconds=60),
     "commit of -1": _changed(lambda _, sample: replace(sample, committed_offset=-1), seconds=60),

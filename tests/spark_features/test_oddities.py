@@ -1,6 +1,7 @@
 """Failures of a real cluster, from samples to rows: they are counted, and never look like a drop in load."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -8,6 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from collector.sample import OffsetSample
+from tests.spark_features.conftest import at
 
 pytestmark = pytest.mark.spark
 
@@ -57,6 +59,26 @@ def test_a_topic_made_again_has_no_rate_and_counts(intervals: Intervals, sampled
     assert [row.produce_messages_per_second for row in rows] == [None, None, 2.0]
     assert [row.consume_messages_per_second for row in rows] == [None, None, 2.0]
     assert [row.offset_reset_count for row in rows] == [0, 1, 0]
+
+
+def test_one_end_that_is_far_too_low_makes_up_no_rate(intervals: Intervals, sampled: Sampled) -> None:
+    """An answer of 15 at an end of 1,450: neither that row nor the next has a produce rate, nor the first a lag."""
+    samples = [
+        replace(row, end_offset=15) if row.sampled_at == at(45) else row for row in _steady(sampled, 0, until=90)
+    ]
+    rows = intervals(samples)
+    assert [row.produce_messages_per_second for row in rows] == [None, 10.0, 10.0, None, None, 10.0, 10.0]
+    assert [row.consume_messages_per_second for row in rows] == [None, 10.0, 10.0, None, 10.0, 10.0, 10.0]
+    assert [row.lag_messages for row in rows] == [20.0, 20.0, 20.0, None, 20.0, 20.0, 20.0]
+    assert [row.offset_reset_count for row in rows] == [0, 0, 0, 1, 0, 0, 0]
+
+
+def test_an_end_that_stays_low_is_where_its_partition_goes_on(intervals: Intervals, sampled: Sampled) -> None:
+    """A new leader lacks the last 500 messages: from the next row on its rates count."""
+    samples = _steady(sampled, 0, until=45)
+    samples += [replace(row, end_offset=row.end_offset - 500) for row in _steady(sampled, 0, since=60, until=90)]
+    rows = intervals(samples)
+    assert [row.produce_messages_per_second for row in rows] == [None, 10.0, 10.0, 10.0, None, 10.0, 10.0]
 
 
 def test_a_replayed_commit_makes_only_the_consume_rate_null(intervals: Intervals, sampled: Sampled) -> None:

@@ -12,6 +12,7 @@ from collector.sample import OffsetSample
 from forecasting.columns import GROUP_INTERVALS
 from spark_features.rollups import rollup
 from spark_features.transforms import (
+    MEMORY_SECONDS,
     group_intervals,
     interval_end_us,
     latest_in_interval,
@@ -133,50 +134,87 @@ def test_offsets_that_go_back_are_flagged(spark: SparkSession) -> None:
     """An end that goes back is a topic made again, and a commit that goes back or vanishes is a reset or a replay."""
     schema = (
         "id int, is_new boolean, produced_messages long, consumed_messages long, "
-        "previous_committed_offset long, committed_offset long"
+        "previous_committed_offset long, committed_offset long, "
+        "earlier_interval_end_us long, previous_interval_end_us long, "
+        "earlier_end_offset long, previous_end_offset long, end_offset long"
     )
     rows = [
-        (0, False, 5, 5, 10, 15),
-        (1, False, -5, -5, 10, 5),
-        (2, False, 5, -5, 10, 5),
-        (3, False, 5, None, 10, None),
-        (4, True, None, None, None, 5),
+        (0, False, 5, 5, 10, 15, 0, 15 * _S, 90, 95, 100),
+        (1, False, -5, -5, 10, 5, 0, 15 * _S, 90, 105, 100),
+        (2, False, 5, -5, 10, 5, 0, 15 * _S, 90, 95, 100),
+        (3, False, 5, None, 10, None, None, 15 * _S, None, 95, 100),
+        (4, True, None, None, None, 5, None, None, None, None, 100),
     ]
     found = with_resets_flagged(spark.createDataFrame(rows, schema))
     flags = [(0, False, False), (1, True, True), (2, False, True), (3, False, True), (4, False, False)]
     _is(spark, found, "id int, end_went_back boolean, commit_went_back boolean", flags)
 
 
+def test_an_end_that_is_back_where_it_was_has_come_back(spark: SparkSession) -> None:
+    """From 90 over 7 to 90 or 100; neither from 90 over 7 to 89, nor where the 90 is forgotten."""
+    schema = (
+        "id int, is_new boolean, produced_messages long, consumed_messages long, "
+        "previous_committed_offset long, committed_offset long, "
+        "earlier_interval_end_us long, previous_interval_end_us long, "
+        "earlier_end_offset long, previous_end_offset long, end_offset long"
+    )
+    hour = MEMORY_SECONDS * _S
+    known = (False, 1, 1, 1, 2)
+    rows = [
+        (0, *known, 0, hour, 90, 7, 90),
+        (1, *known, 0, hour, 90, 7, 100),
+        (2, *known, 0, hour, 90, 7, 89),
+        (3, *known, 0, hour + 1, 90, 7, 100),
+        (4, *known, 0, hour, 90, 90, 100),
+        (5, True, None, None, None, None, 0, hour, 90, 7, 100),
+    ]
+    found = with_resets_flagged(spark.createDataFrame(rows, schema))
+    came_back = [(0, True), (1, True), (2, False), (3, False), (4, False), (5, False)]
+    _is(spark, found, "id int, end_came_back boolean", came_back)
+
+
 def test_rates_need_a_valid_difference(spark: SparkSession) -> None:
     """A rate over 60 s is known, one over 61 s or a reset is null, and a replay makes only the consume rate null."""
     schema = (
         "id int, elapsed_seconds double, produced_messages long, consumed_messages long, "
-        "end_went_back boolean, commit_went_back boolean"
+        "end_went_back boolean, end_came_back boolean, commit_went_back boolean"
     )
     rows = [
-        (0, 60.0, 120, 60, False, False),
-        (1, 61.0, 120, 60, False, False),
-        (2, 15.0, -9, 30, True, False),
-        (3, 15.0, 30, -9, False, True),
-        (4, None, None, None, False, False),
+        (0, 60.0, 120, 60, False, False, False),
+        (1, 61.0, 120, 60, False, False, False),
+        (2, 15.0, -9, 30, True, False, False),
+        (3, 15.0, 30, -9, False, False, True),
+        (4, None, None, None, False, False, False),
+        (5, 15.0, 3000, 30, False, True, False),
     ]
     found = with_consume_rate(with_produce_rate(spark.createDataFrame(rows, schema)))
-    rates = [(0, 2.0, 1.0), (1, None, None), (2, None, None), (3, 2.0, None), (4, None, None)]
+    rates = [(0, 2.0, 1.0), (1, None, None), (2, None, None), (3, 2.0, None), (4, None, None), (5, None, 2.0)]
     _is(spark, found, "id int, produce_rate double, consume_rate double", rates)
 
 
 def test_lag_is_never_negative_and_unknown_without_a_commit_or_log_start(spark: SparkSession) -> None:
-    """Races are 0 and counted; without a commit, and where none was lost, the lag is the log, if its start is known."""
-    schema = "id int, end_offset long, committed_offset long, log_start_offset long, commit_is_lost boolean"
+    """Races are 0 and counted; without a commit, and where none was lost, the lag is the log, if its start is known.
+
+    Where the end alone has gone back, it may be wrong; where the commit has too, the topic was made again.
+    """
+    schema = (
+        "id int, end_offset long, committed_offset long, log_start_offset long, commit_is_lost boolean, "
+        "end_went_back boolean, commit_went_back boolean"
+    )
     rows = [
-        (0, 100, 90, 0, False),
-        (1, 100, 150, 0, False),
-        (2, 100, None, 40, False),
-        (3, 100, None, None, False),
-        (4, 100, None, 40, True),
+        (0, 100, 90, 0, False, False, False),
+        (1, 100, 150, 0, False, False, False),
+        (2, 100, None, 40, False, False, False),
+        (3, 100, None, None, False, False, False),
+        (4, 100, None, 40, True, False, False),
+        (5, 100, 90, 0, False, True, False),
+        (6, 100, 90, 0, False, True, True),
     ]
     found = with_lag(spark.createDataFrame(rows, schema))
-    lags = [(0, 10, False), (1, 0, True), (2, 60, False), (3, None, False), (4, None, False)]
+    lags = [
+        *((0, 10, False), (1, 0, True), (2, 60, False), (3, None, False), (4, None, False)),
+        *((5, None, False), (6, 10, False)),
+    ]
     _is(spark, found, "id int, partition_lag long, raced boolean", lags)
 
 
