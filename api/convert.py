@@ -1,4 +1,4 @@
-"""From the domain's values to the wire, field by field, and the keys of groups in paths."""
+"""From the domain's values to the wire, field by field, and the cursors of pages."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from api import parts
 from api import schemas as wire
+from api.keys import GroupKeyError, group_key, group_of_key
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import GroupSettings, TargetSettings
@@ -26,40 +27,8 @@ from recommender.ledger_totals import LedgerTotal
 from recommender.ports import decision_id, issued_at, wire_code
 
 
-class GroupKeyError(ValueError):
-    """The group key in a path is not valid."""
-
-
 class CursorError(ValueError):
     """The cursor of a requested page is not valid."""
-
-
-def group_key(cluster: str, group: str) -> str:
-    """The group's key in paths: group ids may contain any character, slashes included, so the key is opaque.
-
-    >>> group_key("prod-eu", "orders")
-    'cHJvZC1ldQBvcmRlcnM'
-    """
-    return urlsafe_b64encode(f"{cluster}\0{group}".encode()).decode().rstrip("=")
-
-
-def group_of_key(key: str) -> tuple[str, str]:
-    """The (cluster, group) of a key of `group_key`.
-
-    Errors: GroupKeyError.
-
-    >>> group_of_key("cHJvZC1ldQBvcmRlcnM")
-    ('prod-eu', 'orders')
-    """
-    try:
-        text = urlsafe_b64decode(key + "=" * (-len(key) % 4)).decode()
-        cluster, separator, group = text.partition("\0")
-    except (Base64Error, ValueError):
-        separator = ""
-    if not separator or group_key(cluster, group) != key:
-        message = f"'{key}' is no group key; the list of groups has the keys"
-        raise GroupKeyError(message)
-    return cluster, group
 
 
 def cursor_of_instant(instant: datetime) -> str:
@@ -72,13 +41,23 @@ def cursor_of_instant(instant: datetime) -> str:
     return urlsafe_b64encode(instant.astimezone(UTC).isoformat().encode()).decode().rstrip("=")
 
 
+def group_of_cursor(cursor: str) -> tuple[str, str]:
+    """The (cluster, group) that a page of groups begins behind: its cursor is a group's key. Errors: CursorError."""
+    try:
+        return group_of_key(cursor)
+    except GroupKeyError as error:
+        message = f"'{cursor}' is no cursor; take `next` of the page before"
+        raise CursorError(message) from error
+
+
 def instant_of_cursor(cursor: str) -> datetime:
     """The instant of a cursor of `cursor_of_instant`. Errors: CursorError."""
     try:
         instant = datetime.fromisoformat(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
-    except (Base64Error, ValueError):
-        instant = None
-    if instant is None or instant.tzinfo is None or cursor_of_instant(instant) != cursor:
+        known = instant.tzinfo is not None and cursor_of_instant(instant) == cursor
+    except (Base64Error, ValueError, OverflowError):  # the last: in UTC it lies before the year 1
+        known = False
+    if not known:
         message = f"'{cursor}' is no cursor; take `next` of the page before"
         raise CursorError(message)
     return instant

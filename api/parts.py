@@ -1,11 +1,20 @@
 """The parts of the messages of the wire. Imports nothing of ours."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat
 
-Instant = Annotated[AwareDatetime, AfterValidator(lambda instant: instant.astimezone(UTC))]
+
+def _in_utc(instant: datetime) -> datetime:
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError as error:
+        message = f"{instant.isoformat()} lies outside of the years 1 to 9999 in UTC"
+        raise ValueError(message) from error
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class Wire(BaseModel):

@@ -12,7 +12,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from api.convert import CursorError, GroupKeyError
+from api.convert import CursorError
+from api.keys import GroupKeyError
 from api.schemas import Problem
 from api.wording import without_addresses
 from recommender.ports import AdapterError
@@ -35,6 +36,14 @@ class UndecidedError(LookupError):
 
 class UnfitError(ValueError):
     """The request is valid but cannot be answered as it is; the sentence names limit and next step."""
+
+
+_STATUSES = {
+    CursorError: HTTPStatus.BAD_REQUEST,
+    GroupKeyError: HTTPStatus.NOT_FOUND,
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    UnfitError: HTTPStatus.UNPROCESSABLE_ENTITY,
+}
 
 
 def answer_with_problems(app: FastAPI) -> None:
@@ -72,9 +81,8 @@ def _meaning(error: Exception) -> tuple[HTTPStatus, str]:
     match error:
         case RequestValidationError():
             return HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(error)
-        case GroupKeyError() | CursorError() | NotFoundError() | UnfitError():
-            unfit = isinstance(error, UnfitError)
-            return HTTPStatus.UNPROCESSABLE_ENTITY if unfit else HTTPStatus.NOT_FOUND, str(error.args[0])
+        case CursorError() | GroupKeyError() | NotFoundError() | UnfitError():
+            return _STATUSES[type(error)], str(error.args[0])
         case NoAdviceError() | UndecidedError() | AdapterError():
             return HTTPStatus.SERVICE_UNAVAILABLE, _with_next_step(error)
         case HTTPException():

@@ -9,8 +9,7 @@ import structlog
 from api import schemas as wire
 from api.convert import (
     cursor_of_instant,
-    group_key,
-    group_of_key,
+    group_of_cursor,
     instant_of_cursor,
     to_explanation,
     to_hold,
@@ -22,6 +21,7 @@ from api.convert import (
     to_what_if,
     to_wire,
 )
+from api.keys import group_key, group_of_key
 from api.problems import NoAdviceError, NotFoundError, UndecidedError, UnfitError
 from api.series import to_series
 from forecasting.forecast import Forecast
@@ -55,7 +55,7 @@ class Reader:
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
         """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
-        after = group_of_key(cursor) if cursor is not None else None
+        after = group_of_cursor(cursor) if cursor is not None else None
         now = self.clock()
         # One more than requested shows whether a next page exists.
         decisions = self.store.latest_page(cluster=cluster, group=group, after=after, limit=limit + 1)
@@ -89,8 +89,12 @@ class Reader:
         """The `limit` decisions after `cursor` on the group with this key, newest first, of the last day by default."""
         latest, now = self._latest(key), self.clock()
         # Advice of this instant belongs to the page.
-        end = (until or now) + timedelta(microseconds=1) if cursor is None else instant_of_cursor(cursor)
-        begin = since if since is not None else (until or now) - timedelta(days=1)
+        try:
+            end = (until or now) + timedelta(microseconds=1) if cursor is None else instant_of_cursor(cursor)
+            begin = since if since is not None else (until or now) - timedelta(days=1)
+        except OverflowError as error:
+            message = f"'to' is {(until or now).isoformat()}, at an end of the calendar; give 'from', or another 'to'"
+            raise UnfitError(message) from error
         if begin >= end and cursor is None:
             message = f"'from' is {begin.isoformat()}, not before 'to', {(until or now).isoformat()}; exchange them"
             raise UnfitError(message)

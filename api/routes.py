@@ -8,9 +8,10 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import AwareDatetime, BaseModel
+from pydantic import BaseModel
 
 from api import schemas as wire
+from api.parts import Instant
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
 from api.series import fleet_ledger_csv, ledger_csv, to_csv
@@ -34,6 +35,7 @@ def _problems(meanings: Mapping[int, str]) -> _Problems:
 
 
 _UNKNOWN = _problems({404: "Not known here", 422: "A parameter is out of its limits", 503: "The store does not answer"})
+_PAGED = {**_problems({400: "The cursor is that of no page"}), **_UNKNOWN}
 
 
 def v1(reader: Reader, turns: Turns) -> APIRouter:
@@ -66,7 +68,7 @@ def _add_what_ifs(routes: APIRouter, reader: Reader, turns: Turns) -> None:
 def _add_decisions(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     """Groups, their last decision, and earlier ones."""
 
-    @routes.get("/groups", response_model=wire.GroupPage, response_model_exclude_none=True, responses=_UNKNOWN)
+    @routes.get("/groups", response_model=wire.GroupPage, response_model_exclude_none=True, responses=_PAGED)
     async def groups(
         cluster: Annotated[str | None, Query(description="Only groups of this cluster.")] = None,
         group_id: Annotated[str | None, Query(description="Only the group of this name.")] = None,
@@ -99,17 +101,15 @@ def _add_decisions(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         "/groups/{group_key}/recommendations",
         response_model=wire.DecisionPage,
         response_model_exclude_none=True,
-        responses=_UNKNOWN,
+        responses=_PAGED,
     )
     async def recommendations(
         group_key: str,
         since: Annotated[
-            AwareDatetime | None,
+            Instant | None,
             Query(alias="from", description="Issued from then on; a day before `to` unless given."),
         ] = None,
-        until: Annotated[
-            AwareDatetime | None, Query(alias="to", description="Issued by then; now unless given.")
-        ] = None,
+        until: Annotated[Instant | None, Query(alias="to", description="Issued by then; now unless given.")] = None,
         cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
         limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Decisions on a page.")] = PAGE_DEFAULT,
     ) -> wire.DecisionPage:
@@ -150,7 +150,7 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         "/groups/{group_key}/outcomes",
         response_model=wire.OutcomePage,
         response_model_exclude_none=True,
-        responses=_UNKNOWN,
+        responses=_PAGED,
     )
     async def outcomes(
         group_key: str,
@@ -168,9 +168,9 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     async def forecast(
         group_key: str,
         since: Annotated[
-            AwareDatetime | None, Query(alias="from", description="Only steps that end after it; now unless given.")
+            Instant | None, Query(alias="from", description="Only steps that end after it; now unless given.")
         ] = None,
-        until: Annotated[AwareDatetime | None, Query(alias="to", description="Only steps that end by then.")] = None,
+        until: Annotated[Instant | None, Query(alias="to", description="Only steps that end by then.")] = None,
         step: Annotated[
             int | None, Query(ge=60, le=604_800, description="No step shorter than so many seconds.")
         ] = None,

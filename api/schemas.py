@@ -1,4 +1,4 @@
-"""The wire, version 1: the messages of REST and of the other channels. Imports nothing of ours but its parts.
+"""The wire, version 1: the messages of REST and of the other channels. Imports nothing of ours but its parts and keys.
 
 A field that is not known is absent, never null or 0. Consumers ignore fields that they do not know; fields of version
 1 never change their meaning. Instants are RFC 3339 in UTC; units are in the names.
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter
 
+from api.keys import GroupKeyError, group_of_key
 from api.parts import (
     Alternative,
     Capacity,
@@ -41,6 +42,7 @@ __all__ = [
     "FleetLedger",
     "ForecastSeries",
     "Group",
+    "GroupKeyError",
     "GroupLedger",
     "GroupPage",
     "GroupSummary",
@@ -54,6 +56,7 @@ __all__ = [
     "Target",
     "WhatIf",
     "WhatIfChanges",
+    "group_of_key",
 ]
 
 SCHEMA_VERSION = "1.0"

@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.convert import group_key
 from api.keda.scaler import due
+from api.keys import group_key
 from api.schemas import RecommendationV1
 from cli.explain import wire_document
 from recommender.adapters.metrics import Metrics

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.convert import GroupKeyError, group_key, group_of_key, to_summary, to_wire
+from api.convert import to_summary, to_wire
+from api.keys import GroupKeyError, group_key, group_of_key
 from api.schemas import DECISION_V1, RecommendationV1, RefusalV1
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal, RefusalReason

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.app import create_app
-from api.convert import group_key
+from api.keys import group_key
 from forecasting.forecast import QUANTILES, Forecast
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import Recommendation

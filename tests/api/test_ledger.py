@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from fastapi.testclient import TestClient
 
-from api.convert import group_key
+from api.keys import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import LedgerStanding, Recommendation

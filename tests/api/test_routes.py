@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.convert import group_key
+from api.keys import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.hold import Hold, HoldScope
@@ -244,12 +244,30 @@ def test_pages_of_moves_show_each_once(
 
 
 def test_an_invalid_cursor_is_refused(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
-    """A text, a group's key and an instant without its zone are refused as cursors."""
+    """A text, a group's key, an instant without its zone and one before the year 1 are refused as cursors."""
     store.save(advice())
-    for cursor in ("xyz", KEY, urlsafe_b64encode(b"2026-01-05T12:00:00").decode().rstrip("=")):
-        answer = service.get(OUTCOMES, params={"cursor": cursor})
-        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
-        assert f"'{cursor}' is no cursor; take `next` of the page before" in answer.json()["detail"]
+    instants = ("2026-01-05T12:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59")
+    for cursor in ("xyz", KEY, *(urlsafe_b64encode(each.encode()).decode().rstrip("=") for each in instants)):
+        for path in (OUTCOMES, f"/api/v1/groups/{KEY}/recommendations", "/api/v1/groups"):
+            if (cursor, path) == (KEY, "/api/v1/groups"):
+                continue  # there a group's key is the cursor
+            answer = service.get(path, params={"cursor": cursor})
+            assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+            assert f"'{cursor}' is no cursor; take `next` of the page before" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["from", "to"])
+@pytest.mark.parametrize(
+    "instant", ["0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]
+)
+def test_instants_at_the_ends_of_the_calendar_are_no_failure(
+    *, service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, name: str, instant: str
+) -> None:
+    """There is a page, or one sentence about the parameter."""
+    store.save(advice())
+    for path in (f"/api/v1/groups/{KEY}/recommendations", f"/api/v1/groups/{KEY}/forecast"):
+        answer = service.get(path, params={name: instant})
+        assert answer.status_code in {200, 404, 422}, answer.text
 
 
 @pytest.mark.parametrize(
@@ -259,7 +277,7 @@ def test_an_invalid_cursor_is_refused(service: TestClient, store: SqlDecisionSto
         (OUTCOMES, 404, "nothing was decided for group 'orders'"),
         ("/api/v1/groups?limit=501", 422, "'limit' is '501'"),
         ("/api/v1/groups?limit=none", 422, "'limit' is 'none'"),
-        ("/api/v1/groups?cursor=xyz", 404, "'xyz' is no group key"),
+        ("/api/v1/groups?cursor=xyz", 400, "'xyz' is no cursor"),
         ("/api/v1/groups/xyz", 404, "'xyz' is no group key"),
         (f"/api/v1/groups/{KEY}", 404, "nothing was decided for group 'orders' of cluster 'prod-eu'"),
         ("/api/v1/recommendations/r-9", 404, "'r-9'"),

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from api.app import create_app
-from api.convert import group_key
+from api.keys import group_key
 from collector.kafka_admin import KafkaAdminCollector
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.units import MessagesPerSecond, Partitions

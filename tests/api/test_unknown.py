@@ -14,8 +14,8 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.convert import group_key
 from api.keda.server import serving_keda
+from api.keys import group_key
 from cli.explain import wire_document, write_decision
 from cli.output import OutputFormat
 from forecasting.refusal import Refusal, RefusalReason

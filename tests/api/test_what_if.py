@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.app import create_app
-from api.convert import group_key
+from api.keys import group_key
 from api.schemas import WhatIfChanges
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval

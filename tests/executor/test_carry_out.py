@@ -12,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from api import schemas
-from api.convert import group_key, to_wire
+from api.convert import to_wire
+from api.keys import group_key
 from executor.advice import AdviceClient
 from executor.carry_out import Executor
 from executor.errors import AdviceError, OutsideError, ScaleError
