@@ -8,12 +8,13 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from executor.claim import KIND, eldest_first, group_of
 from executor.errors import ScaleError
-from executor.kubernetes_client import NOT_FOUND, TIMEOUT_SECONDS, translate_error
+from executor.kubernetes_claims import RESOURCE_GROUP, RESOURCE_PLURAL, RESOURCE_VERSION, scaler_objects
+from executor.kubernetes_client import TIMEOUT_SECONDS, translate_error
 from executor.owners import FIELD_MANAGER
 from executor.standing import Applied, Conflict, Record
 
-_GROUP, _VERSION, _KIND, _PLURAL = "lagcast.io", "v1alpha1", "ConsumerGroupScaler", "consumergroupscalers"
 _APPLY = "application/apply-patch+yaml"
 
 
@@ -28,19 +29,11 @@ class KubernetesRecords:
 
         The record of an object that cannot be read is its error. Errors: ScaleError.
         """
-        try:
-            found: Any = self._custom.list_namespaced_custom_object(
-                _GROUP, _VERSION, namespace, _PLURAL, _request_timeout=TIMEOUT_SECONDS
-            )
-        except (ApiException, HTTPError) as error:
-            if isinstance(error, ApiException) and error.status == NOT_FOUND:
-                return {}
-            raise translate_error(error, f"list the ConsumerGroupScalers of namespace {namespace}") from error
         records: dict[tuple[str, str], Record | ScaleError] = {}
-        for each in sorted(found["items"], key=_age):
-            spec = each.get("spec")
-            if isinstance(spec, Mapping) and {"cluster", "groupId"} <= spec.keys():
-                records.setdefault((str(spec["cluster"]), str(spec["groupId"])), _record_or_error(each))
+        for each in eldest_first(scaler_objects(self._custom, namespace)):
+            group = group_of(each)
+            if group is not None:
+                records.setdefault(group, _record_or_error(each))
         return records
 
     def write(self, namespace: str, record: Record) -> None:
@@ -62,13 +55,18 @@ class KubernetesRecords:
             }
         # With the uid, an object that was deleted and created again does not get the record of the old one.
         metadata = {"namespace": namespace, "name": record.name, "uid": record.uid}
-        body = {"apiVersion": f"{_GROUP}/{_VERSION}", "kind": _KIND, "metadata": metadata, "status": status}
+        body = {
+            "apiVersion": f"{RESOURCE_GROUP}/{RESOURCE_VERSION}",
+            "kind": KIND,
+            "metadata": metadata,
+            "status": status,
+        }
         try:
             self._custom.patch_namespaced_custom_object_status(
-                _GROUP,
-                _VERSION,
+                RESOURCE_GROUP,
+                RESOURCE_VERSION,
                 namespace,
-                _PLURAL,
+                RESOURCE_PLURAL,
                 record.name,
                 body,
                 field_manager=FIELD_MANAGER,
@@ -77,11 +75,7 @@ class KubernetesRecords:
                 _request_timeout=TIMEOUT_SECONDS,
             )
         except (ApiException, HTTPError) as error:
-            raise translate_error(error, f"write the status of {_KIND} {namespace}/{record.name}") from error
-
-
-def _age(document: Mapping[str, Any]) -> tuple[str, str]:
-    return document["metadata"]["creationTimestamp"], document["metadata"]["name"]
+            raise translate_error(error, f"write the status of {KIND} {namespace}/{record.name}") from error
 
 
 def _record_or_error(document: Mapping[str, Any]) -> Record | ScaleError:
@@ -91,7 +85,7 @@ def _record_or_error(document: Mapping[str, Any]) -> Record | ScaleError:
     except Exception as error:  # noqa: BLE001  # one object must not end the looks at all others
         place = f"{document['metadata']['namespace']}/{document['metadata']['name']}"
         return ScaleError(
-            f"the status of {_KIND} {place} cannot be read ({type(error).__name__}: {error}); remove lastApplied and "
+            f"the status of {KIND} {place} cannot be read ({type(error).__name__}: {error}); remove lastApplied and "
             "conflict from it"
         )
 

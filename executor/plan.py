@@ -1,6 +1,8 @@
 """Decides whether advice may be carried out now on a workload. Pure: every instant and every figure is an argument.
 
-A verdict is `Act` or `Held(reason)`; the log shows for each what was done, or why nothing was done.
+A verdict is `Act` or `Held(reason)`; the log shows for each what was done, or why nothing was done. Nothing that an
+answer says of itself is believed: it has to be on the group that was asked for, fresh and short-lived, and whatever it
+says of workload, mode and bounds can only hold a move back that the ConsumerGroupScaler allows.
 """
 
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from api.schemas import DECISION_V1, Mode, RecommendationV1, RefusalV1, Target
+from executor.claim import KIND, Claim
 from executor.owners import FIELD_MANAGER, Owner
 
 # Fields of version 1 never change their meaning, so every 1.x is understood; another major version is not.
@@ -19,15 +22,23 @@ KNOWN_SCHEMA_MAJOR = "1"
 WAY_BACK = "nothing is changed; to hand it over again, set the group's mode to recommend, and a cycle later to apply"
 # If clocks differ by more than this, "not before" and "not after" mean nothing.
 CLOCK_SKEW_LIMIT = timedelta(seconds=2)
+# Advice is made anew in each cycle, by default every minute, and is valid for five of them. Three times that is room
+# for longer cycles; what is older, or is to be valid for longer, comes from no recommender that works as it should.
+AGE_LIMIT = VALIDITY_LIMIT = timedelta(minutes=15)
 
 HeldReason = Literal[
     "advice_unreadable",
     "schema_unknown",
+    "not_as_asked",
     "refused",
     "clock_skew",
+    "too_old",
+    "valid_too_long",
     "expired",
     "nothing_to_do",
+    "no_scaler",
     "no_target",
+    "paused",
     "out_of_bounds",
     "not_due",
     "too_late",
@@ -35,6 +46,7 @@ HeldReason = Literal[
     "unseen",
     "zero",
     "mode",
+    "owner_changed",
     "no_leader",
 ]
 # Other owners of the count, as reported in the status of the ConsumerGroupScaler.
@@ -55,8 +67,22 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The group that advice is requested for, by its key, which names cluster and group.
+
+    Of a group that the API has listed, `listed_id` is the advice it listed, and `listed_at` the instant of that.
+    """
+
+    key: str
+    cluster: str
+    group_id: str
+    listed_id: str | None = None
+    listed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The counts that the executor may set, regardless of the advice. `highest` None: the advice's useful maximum.
+    """The counts that the executor may set, regardless of advice and owner; `highest` None: what the owner allows.
 
     0 is set only if the owner of the group allows it; `lowest` above 0 forbids it for every group.
     """
@@ -67,10 +93,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueMove:
-    """A change that advice requests at this instant; the workload in the cluster is not checked yet.
+    """A change that advice requests at this instant and its owner allows; the workload itself is not checked yet.
 
-    `seen_replicas` is the count that the advice was made for, `seen_at` when it was seen. `through_zero` is true if a
-    count of 0 may be set, and may be left.
+    `mode` is apply if the advice was given for that mode too. `seen_replicas` is the count that the advice was made
+    for, `seen_at` when it was seen. `through_zero` is true if a count of 0 may be set, and may be left.
     """
 
     recommendation_id: str
@@ -157,10 +183,13 @@ def read_advice(body: bytes) -> RecommendationV1 | RefusalV1 | Held:
         return Held(reason="advice_unreadable", sentence=f"the advice cannot be read: {field}: {first['msg']}")
 
 
-def due_move(
-    advice: RecommendationV1 | RefusalV1, *, now: datetime, bounds: Bounds, clock_skew: timedelta
-) -> DueMove | Held:
-    """The move that `advice` requests at `now`, decided from the advice alone."""
+def due_now(
+    advice: RecommendationV1 | RefusalV1, *, asked: Asked, now: datetime, clock_skew: timedelta
+) -> RecommendationV1 | Held:
+    """`advice` if it requests a change at `now`, decided from the advice alone."""
+    mistaken = not_as_asked(advice, asked)
+    if mistaken is not None:
+        return mistaken
     if isinstance(advice, RefusalV1):
         return Held(
             reason="refused",
@@ -169,10 +198,32 @@ def due_move(
         )
     return (
         _at_the_wrong_time(advice, now=now, clock_skew=clock_skew)
-        or _out_of_bounds(advice, bounds)
+        or _nothing_to_do(advice)
         or _not_in_window(advice, now=now)
-        or _move(advice)
+        or advice
     )
+
+
+def due_move(advice: RecommendationV1, claim: Claim, *, now: datetime, bounds: Bounds) -> DueMove | Held:
+    """The move that `advice`, which is due, requests of the workload in `claim`, if its owner allows it."""
+    return _paused(claim, now=now) or _out_of_bounds(advice, claim, bounds) or _move(advice, claim)
+
+
+def not_as_asked(advice: RecommendationV1 | RefusalV1, asked: Asked) -> Held | None:
+    """The hold if an answer is on another group than was asked for, or is older than what the same API has listed."""
+    if (advice.cluster, advice.group_id) != (asked.cluster, asked.group_id):
+        sentence = (
+            f"asked for group {asked.group_id!r} of cluster {asked.cluster!r}, the API answered with advice for "
+            f"{advice.group_id!r} of {advice.cluster!r}; is a cache or another service in between?"
+        )
+        return Held(reason="not_as_asked", sentence=sentence)
+    if asked.listed_at is None or advice.recommendation_id == asked.listed_id or advice.issued_at > asked.listed_at:
+        return None
+    sentence = (
+        f"the API listed {asked.listed_id!r} of {asked.listed_at:%Y-%m-%dT%H:%M:%SZ} and answered with "
+        f"{advice.recommendation_id!r}, which is not newer; is a cache in between?"
+    )
+    return Held(reason="not_as_asked", sentence=sentence)
 
 
 def may_act(move: DueMove, *, scale: Scale, mode: Mode, expected: Expected | None) -> Act | Held:
@@ -240,22 +291,49 @@ def _at_the_wrong_time(advice: RecommendationV1, *, now: datetime, clock_skew: t
                 f"{CLOCK_SKEW_LIMIT.total_seconds():.0f} s: synchronise them"
             ),
         )
+    validity, age = advice.valid_until - advice.issued_at, now - advice.issued_at
+    if validity > VALIDITY_LIMIT:
+        return _beyond("valid_too_long", f"the advice is to be valid for {validity}", VALIDITY_LIMIT)
+    if age > AGE_LIMIT:
+        return _beyond("too_old", f"the advice was issued {age} ago", AGE_LIMIT)
     if now > advice.valid_until:
-        age = (now - advice.valid_until).total_seconds()
-        return Held(reason="expired", sentence=f"the advice expired {age:,.0f} s ago; a new one is due every cycle")
+        past = (now - advice.valid_until).total_seconds()
+        return Held(reason="expired", sentence=f"the advice expired {past:,.0f} s ago; a new one is due every cycle")
     return None
 
 
-def _out_of_bounds(advice: RecommendationV1, bounds: Bounds) -> Held | None:
-    if advice.desired_replicas == advice.current_replicas:
-        return Held(reason="nothing_to_do", sentence=f"the advice is to stay at {advice.current_replicas} replicas")
-    useful = max(advice.useful_replicas)
-    highest = useful if bounds.highest is None else min(bounds.highest, useful)
-    if bounds.lowest <= advice.desired_replicas <= highest:
+def _beyond(reason: HeldReason, what: str, limit: timedelta) -> Held:
+    return Held(reason=reason, sentence=f"{what}; the limit is {limit.total_seconds():.0f} s, nothing is changed")
+
+
+def _nothing_to_do(advice: RecommendationV1) -> Held | None:
+    if advice.desired_replicas != advice.current_replicas:
+        return None
+    return Held(reason="nothing_to_do", sentence=f"the advice is to stay at {advice.current_replicas} replicas")
+
+
+def _paused(claim: Claim, *, now: datetime) -> Held | None:
+    if claim.held_until is None or now >= claim.held_until:
+        return None
+    sentence = f"hold of {KIND} {claim.place} is in force; nothing is changed until it ends or is removed"
+    return Held(reason="paused", sentence=sentence)
+
+
+def _out_of_bounds(advice: RecommendationV1, claim: Claim, bounds: Bounds) -> Held | None:
+    """The hold if a count lies outside of what owner, executor and advice allow; 0 is judged with the workload."""
+    desired = advice.desired_replicas
+    caps = [cap for cap in (claim.highest, bounds.highest) if cap is not None]
+    if not caps and desired > advice.current_replicas:
+        sentence = f"nobody has set a maximum; set maxReplicas of {KIND} {claim.place}, or --max-replicas"
+        return Held(reason="out_of_bounds", sentence=sentence)
+    highest = min([*caps, max(advice.useful_replicas, default=0)])
+    # 0 lies below the minimum of a group that is active: it is a state of its own, and has a permission of its own.
+    lowest = bounds.lowest if desired == 0 else max(bounds.lowest, claim.lowest)
+    if lowest <= desired <= highest:
         return None
     return Held(
         reason="out_of_bounds",
-        sentence=f"{advice.desired_replicas} replicas lie outside of {bounds.lowest} to {highest}; nothing is changed",
+        sentence=f"{desired} replicas lie outside of {lowest} to {highest}; nothing is changed",
     )
 
 
@@ -269,22 +347,27 @@ def _not_in_window(advice: RecommendationV1, *, now: datetime) -> Held | None:
     return None
 
 
-def _move(advice: RecommendationV1) -> DueMove | Held:
-    if advice.target is None or advice.namespace is None:
-        return Held(
-            reason="no_target",
-            sentence=f"no workload is known for this group; set groups.{advice.group_id}.target in the settings",
+def _move(advice: RecommendationV1, claim: Claim) -> DueMove | Held:
+    target, place = claim.target, f"{KIND} {claim.place}"
+    if target is None:
+        return Held(reason="no_target", sentence=f"{place} names no workload; set target in its spec")
+    if (advice.namespace, advice.target) != (claim.namespace, target):
+        found = "none" if advice.target is None else f"{advice.target.kind} {advice.namespace}/{advice.target.name}"
+        sentence = (
+            f"{place} names {target.kind} {target.name}, the advice is for {found}; nothing is changed until both agree"
         )
+        return Held(reason="no_target", sentence=sentence)
     return DueMove(
         recommendation_id=advice.recommendation_id,
         group_id=advice.group_id,
-        mode=advice.mode,
-        namespace=advice.namespace,
-        target=advice.target,
+        # Advice that was given for another mode is older than the owner's change, or the settings forbid it.
+        mode=claim.mode if advice.mode == "apply" else advice.mode,
+        namespace=claim.namespace,
+        target=target,
         seen_replicas=advice.current_replicas,
         seen_at=advice.data.as_of,
         desired_replicas=advice.desired_replicas,
-        through_zero=advice.scale_to_zero,
+        through_zero=claim.through_zero,
     )
 
 
@@ -311,6 +394,5 @@ def _at_zero(move: DueMove, scale: Scale) -> Held | None:
     if move.through_zero or (scale.replicas and move.desired_replicas):
         return None
     what = "the workload stands at 0 replicas" if scale.replicas == 0 else "the advice is to set 0 replicas"
-    setting = f"groups.{move.group_id}.scale_to_zero.enabled"
-    sentence = f"{what}; leaving 0 or going there takes scaleToZero.enabled of its ConsumerGroupScaler, or {setting}"
+    sentence = f"{what}; leaving 0 or going there takes scaleToZero.enabled of its {KIND}"
     return Held(reason="zero", sentence=sentence)

@@ -15,12 +15,14 @@ import typer
 
 from executor.advice import AdviceClient
 from executor.carry_out import Executor, Outcome
+from executor.connection import AddressError, Credentials
 from executor.errors import AdviceError, OutsideError, PortError, ScaleError
 from executor.lease import LeaseWatch
 from executor.metrics import ExecutorMetrics
 from executor.plan import Act, Bounds, Held
 
 if TYPE_CHECKING:
+    from executor.kubernetes_claims import KubernetesClaims
     from executor.kubernetes_records import KubernetesRecords
     from executor.kubernetes_scale import KubernetesScales
 
@@ -35,7 +37,18 @@ _app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @_app.command()
 def execute(
     *,
-    api: Annotated[str, typer.Option(metavar="URL", help="Root of the API, such as http://127.0.0.1:8686.")],
+    api: Annotated[str, typer.Option(metavar="URL", help="Root of the API, such as https://lagcast:8686.")],
+    advice_ca_file: Annotated[
+        Path | None, typer.Option(help="Certificates to trust in the API's, in PEM. [default: the system's]")
+    ] = None,
+    advice_token_file: Annotated[
+        Path | None,
+        typer.Option(help="Token for the API, read anew for each request; sent by https, or on this machine."),
+    ] = None,
+    advice_cert_file: Annotated[
+        Path | None, typer.Option(help="Client certificate for the API, in PEM; with --advice-key-file.")
+    ] = None,
+    advice_key_file: Annotated[Path | None, typer.Option(help="Key of that certificate, in PEM.")] = None,
     group_key: Annotated[
         list[str] | None, typer.Option(help="Key of a group to handle; may be given several times.")
     ] = None,
@@ -49,7 +62,8 @@ def execute(
         int, typer.Option(min=0, help="Least count to set; 0 is set only for groups whose scale_to_zero is enabled.")
     ] = 0,
     max_replicas: Annotated[
-        int | None, typer.Option(min=1, help="Greatest count to set. [default: useful maximum]")
+        int | None,
+        typer.Option(min=1, help="Greatest count to set. [default: maxReplicas of the ConsumerGroupScaler]"),
     ] = None,
     interval_seconds: Annotated[float, typer.Option(min=1.0, help="Longest time between two checks.")] = 15.0,
     lease: Annotated[
@@ -62,7 +76,7 @@ def execute(
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="Address of that port.")] = "127.0.0.1",
 ) -> None:
-    """Carry out lagcast's published advice by patching /scale, if advice, clock, bounds and cluster all allow it."""
+    """Carry out lagcast's published advice by patching /scale, if advice, clock, owner and cluster all allow it."""
     if bool(group_key) == every:
         raise typer.BadParameter("give either --group-key KEY or --all")  # noqa: EM101, TRY003  # typer's own way
     if max_replicas is not None and min_replicas > max_replicas:
@@ -70,12 +84,19 @@ def execute(
     if lease is not None and len([part for part in lease.split("/") if part]) != 2:
         raise typer.BadParameter(f"--lease is {lease!r}; give NAMESPACE/NAME, such as lagcast/lagcast-recommender")  # noqa: EM102, TRY003
     _log_to_stderr()
-    advice = AdviceClient(api)
-    scales, records = _cluster(kubeconfig)
+    credentials = Credentials(
+        ca=advice_ca_file, token=advice_token_file, certificate=advice_cert_file, key=advice_key_file
+    )
+    try:
+        advice = AdviceClient(api, credentials)
+    except AddressError as error:
+        raise typer.BadParameter(str(error)) from error
+    scales, owners, records = _cluster(kubeconfig)
     metrics = ExecutorMetrics()
     executor = Executor(
         advice=advice,
         scales=scales,
+        owners=owners,
         records=records,
         clock=_read_clock,
         mode=mode,
@@ -157,9 +178,10 @@ def seconds_to_wait(outcomes: Iterable[Outcome], *, now: datetime, longest: floa
     return max(0.0, min([longest, *waits]))
 
 
-def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesRecords]":
+def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesClaims, KubernetesRecords]":
     try:
         # The client is an extra of 75 MB that nothing else here needs; if it is missing, an error names it.
+        from executor.kubernetes_claims import KubernetesClaims  # noqa: PLC0415
         from executor.kubernetes_client import connect  # noqa: PLC0415
         from executor.kubernetes_records import KubernetesRecords  # noqa: PLC0415
         from executor.kubernetes_scale import KubernetesScales  # noqa: PLC0415
@@ -171,7 +193,7 @@ def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesReco
     except ScaleError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_USAGE) from error
-    return KubernetesScales(client), KubernetesRecords(client)
+    return KubernetesScales(client), KubernetesClaims(client), KubernetesRecords(client)
 
 
 @contextmanager
@@ -211,7 +233,9 @@ def _log_to_stderr() -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
+            structlog.dev.ConsoleRenderer(repr_native_str=True)
+            if sys.stderr.isatty()
+            else structlog.processors.JSONRenderer(),
         ],
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

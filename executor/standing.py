@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from api.schemas import RecommendationV1, RefusalV1, Target
+from api.schemas import Target
+from executor.claim import Claim
 from executor.errors import OutsideError, ScaleError
 from executor.plan import ConflictReason, Expected, Held, Scale
 
@@ -43,12 +44,12 @@ class Spot(NamedTuple):
         return Target(api_version=self.api_version, kind=self.kind, name=self.name)
 
 
-def spot_of(advice: RecommendationV1 | RefusalV1) -> Spot | None:
-    """The workload of `advice`; None if none is known."""
-    if advice.target is None or advice.namespace is None:
+def spot_of(claim: Claim) -> Spot | None:
+    """The workload that an owner hands over; None if the object names none."""
+    target = claim.target
+    if target is None:
         return None
-    target = advice.target
-    return Spot(advice.cluster, advice.group_id, advice.namespace, target.api_version, target.kind, target.name)
+    return Spot(*claim.group, claim.namespace, target.api_version, target.kind, target.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

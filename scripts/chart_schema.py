@@ -97,8 +97,10 @@ def executor(image: Schema) -> Schema:
         mode={"enum": ["recommend", "apply"]},
         namespaces=NAMESPACES,
         kinds={"type": "array", "items": {**block(group=NAME, plural=NAME), "required": ["group", "plural"]}},
+        minReplicas={"type": "integer", "minimum": 0},
+        maxReplicas={"type": ["integer", "null"], "minimum": 1},
         namespace=NAMESPACE,
-        api=block(caSecret=TEXT, tokenSecret=TEXT),
+        api=block(caSecret=TEXT, tokenSecret=TEXT, certificateSecret=TEXT),
         image=image,
         resources={"type": "object"},
     )

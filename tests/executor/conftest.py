@@ -20,6 +20,7 @@ from api.app import create_app
 from api.schemas import Mode
 from executor.advice import AdviceClient
 from executor.carry_out import Executor
+from executor.kubernetes_claims import KubernetesClaims
 from executor.kubernetes_records import KubernetesRecords
 from executor.kubernetes_scale import KubernetesScales
 from executor.plan import Bounds
@@ -28,7 +29,9 @@ from recommender.configuring.settings import Settings, load_settings
 from recommender.deciding.recommendation import Recommendation
 
 APPS = "/apis/apps/v1"
-WORKLOAD = "/apis/apps/v1/namespaces/shop/{kind}/orders-consumer"
+WORKLOAD = "/apis/apps/v1/namespaces/{namespace}/{kind}/{name}"
+# Workloads that a hostile answer may name; all of them show the one count.
+PLACES = (("shop", "orders-consumer"), ("shop", "billing"), ("bank", "orders-consumer"))
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects"
 SCALERS = "/apis/lagcast.io/v1alpha1/namespaces/shop/consumergroupscalers"
@@ -37,13 +40,35 @@ EVENTS = "/api/v1/namespaces/shop/events"
 KINDS = {"Deployment": True, "StatefulSet": True, "DaemonSet": False}
 
 
+def handed_over(uid: str = "c95", name: str = "orders", **spec: Any) -> dict[str, Any]:  # noqa: ANN401  # JSON
+    """The ConsumerGroupScaler by which the owner of the group `orders` lets an executor set up to 24 replicas."""
+    return {
+        "metadata": {
+            "namespace": "shop",
+            "name": name,
+            "uid": uid,
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "cluster": "prod-eu",
+            "groupId": "orders",
+            "mode": "Apply",
+            "maxReplicas": 24,
+            "target": {"name": "orders-consumer"},
+        }
+        | spec,
+    }
+
+
 @dataclass
 class Cluster:
     """One workload `shop/orders-consumer`, kept as the API server keeps it: each write makes a new version.
 
     `owners` are the managers that have the count, and `keda` the workloads that ScaledObjects claim, None where KEDA is
-    not installed. `scalers` are ConsumerGroupScalers, None where the resource is not there; of the writes to their
-    status the first `refuses_writes` fail. `caps_at` is what an admission webhook lets through at most.
+    not installed. `scalers` are ConsumerGroupScalers, None where the resource is not there: at first the one by which
+    its owner hands the workload over. Of the writes to their status the first `refuses_writes` fail. `caps_at` is what
+    an admission webhook lets through at most.
     """
 
     replicas: int = 6
@@ -52,7 +77,7 @@ class Cluster:
     owners: tuple[str, ...] = ("kubectl",)
     marks: dict[str, dict[str, str]] = field(default_factory=dict)
     keda: list[str] | None = None
-    scalers: list[dict[str, Any]] | None = None
+    scalers: list[dict[str, Any]] | None = field(default_factory=lambda: [handed_over()])
     refuses_writes: float = 0
     forbidden: bool = False
     mutes_events: bool = False
@@ -82,9 +107,14 @@ class Cluster:
 
     def add_scaler(self, uid: str = "c95", **status: Any) -> None:  # noqa: ANN401  # JSON
         """Put in the ConsumerGroupScaler of the group `orders`, in place of one that is there."""
-        metadata = {"namespace": "shop", "name": "orders", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"}
-        spec = {"cluster": "prod-eu", "groupId": "orders"}
-        self.scalers = [{"metadata": metadata, "spec": spec, "status": status}]
+        self.scalers = [handed_over(uid=uid) | {"status": status}]
+
+    def owner_sets(self, **spec: Any) -> None:  # noqa: ANN401  # JSON
+        """Change the spec of that object as its owner; a word that is None is removed from it."""
+        assert self.scalers is not None
+        (document,) = self.scalers
+        document["metadata"]["generation"] += 1
+        document["spec"] = {word: value for word, value in (document["spec"] | spec).items() if value is not None}
 
     def scale(self) -> dict[str, Any]:
         """The Scale object."""
@@ -126,10 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.cluster.reads[self.path] += 1
+        path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
         if self.cluster.forbidden:
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
-        elif self.path in self._known():
-            self._answer(200, self._known()[self.path])
+        elif path in self._known():
+            self._answer(200, _selected(self._known()[path], *query.get("fieldSelector", ())))
         else:
             self._answer(404, {"kind": "Status", "reason": "NotFound"})
 
@@ -137,7 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
         plurals = {kind: f"{kind.lower()}s" for kind in KINDS}
         scaled = [{"name": f"{plurals[kind]}/scale", "kind": "Scale"} for kind in KINDS if KINDS[kind]]
         kinds = [{"name": plurals[kind], "kind": kind} for kind in KINDS]
-        known = {WORKLOAD.format(kind=plural): self.cluster.workload() for plural in plurals.values()}
+        known = {
+            WORKLOAD.format(namespace=namespace, kind=plural, name=name): self.cluster.workload()
+            for plural in plurals.values()
+            for namespace, name in PLACES
+        }
         known[APPS] = {
             "groupVersion": "apps/v1",
             "resources": [each | {"namespaced": True, "singularName": "", "verbs": []} for each in (*kinds, *scaled)],
@@ -198,6 +233,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing, as pytest shows enough."""
 
 
+def _selected(document: dict[str, Any], selector: str = "") -> dict[str, Any]:
+    name = selector.removeprefix("metadata.name=")
+    if not name:
+        return document
+    return document | {"items": [each for each in document["items"] if each["metadata"]["name"] == name]}
+
+
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """A workload of six replicas behind an HTTP server on this machine."""
@@ -255,8 +297,9 @@ def wall_clock_fixture() -> Callable[[], datetime]:
 
 
 @pytest.fixture(params=["Deployment"])
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+def service(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Iterator[Service]:
     """The real application on a real server; `orders` may be scaled, and its workload is of the kind `param`."""
+    cluster.owner_sets(target={"name": "orders-consumer", "kind": request.param})
     settings_file = tmp_path / "lagcast.yaml"
     target = {"namespace": "shop", "name": "orders-consumer", "kind": request.param}
     settings_file.write_text(yaml.safe_dump({"groups": {"orders": {"mode": "apply", "target": target}}}))
@@ -305,6 +348,7 @@ def executor_fixture(
         return Executor(
             advice=advice,
             scales=KubernetesScales(api),
+            owners=KubernetesClaims(api),
             records=KubernetesRecords(api),
             clock=wall_clock,
             mode=mode,

@@ -18,7 +18,7 @@ from executor.advice import AdviceClient
 from executor.carry_out import Executor
 from executor.errors import AdviceError, OutsideError, ScaleError
 from executor.kubernetes_client import connect
-from executor.plan import Act, Held
+from executor.plan import Act, Asked, Held
 from forecasting.refusal import Refusal
 from recommender.deciding.recommendation import Recommendation
 
@@ -72,7 +72,7 @@ def test_a_dry_run_sends_nothing(
         ({"age": -timedelta(seconds=30)}, "clock_skew"),
         ({"desired_replicas": 25}, "out_of_bounds"),
         ({"current_replicas": 5}, "conflicted"),
-        ({"group": "billing"}, "no_target"),
+        ({"group": "billing"}, "no_scaler"),
         ({"action": "hold", "desired_replicas": 6}, "nothing_to_do"),
     ],
 )
@@ -259,15 +259,14 @@ def test_an_error_of_ours_in_one_group_leaves_the_others(
     service.store.save(due_advice())
     acting = executor()
     advised = acting.advice.advice
-    own = acting.advice.keys()
 
-    def poisoned(key: str, **words: Any) -> Any:  # noqa: ANN401  # passed on
-        if key == "poisoned":
+    def poisoned(asked: Asked, **words: Any) -> Any:  # noqa: ANN401  # passed on
+        if asked.group_id == "poisoned":
             raise ZeroDivisionError
-        return advised(key, **words)
+        return advised(asked, **words)
 
     monkeypatch.setattr(acting.advice, "advice", poisoned)
-    failed, act = acting.run_once(["poisoned", *own])
+    failed, act = acting.run_once([group_key("prod-eu", "poisoned"), KEY])
     assert isinstance(failed, OutsideError)
     assert str(failed) == "ZeroDivisionError: ; nothing was changed; the log has the whole of it"
     assert isinstance(act, Act)
@@ -289,9 +288,9 @@ def test_missing_rights_are_named(
 def test_an_address_without_lagcast_is_an_error(cluster: Cluster) -> None:
     """Another server at the address, or none, is an AdviceError that names it."""
     with pytest.raises(AdviceError, match="answered 404"):
-        AdviceClient(cluster.url).keys()
+        AdviceClient(cluster.url).groups()
     with pytest.raises(AdviceError, match="does not answer"):
-        AdviceClient("http://127.0.0.1:1").keys()
+        AdviceClient("http://127.0.0.1:1").groups()
 
 
 def test_a_missing_cluster_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,7 @@ def test_another_workload_has_no_conflict(service: Service, cluster: Cluster, ex
     cluster.write(6)
     assert _held(executor()).conflict == "ChangedByOthers"
     service.set(target=TargetSettings(namespace="shop", kind="StatefulSet", name="orders-consumer"))
+    cluster.owner_sets(target={"name": "orders-consumer", "kind": "StatefulSet"})
     executor().run_once(None)
     assert cluster.replicas == 8
     assert _status(cluster)["lastApplied"]["workload"] == "StatefulSet/orders-consumer"
@@ -109,13 +110,16 @@ def test_another_workload_has_no_conflict(service: Service, cluster: Cluster, ex
 
 
 def test_the_owner_hands_a_workload_over_again_by_its_mode(service: Service, cluster: Cluster, acted: Executor) -> None:
-    """After a cycle in the mode recommend, moves in the mode apply start from the count that was set meanwhile."""
+    """After a look at the object in the mode Recommend, moves start from the count that was set meanwhile."""
     cluster.write(6)
     assert _held(acted).reason == "conflicted"
     service.set(mode="recommend")
+    assert _held(acted).reason == "conflicted"
+    cluster.owner_sets(mode="Recommend")
     assert _held(acted).reason == "mode"
     assert _status(cluster) == {}
     service.set(mode="apply")
+    cluster.owner_sets(mode="Apply")
     acted.run_once(None)
     assert (cluster.replicas, len(cluster.patches)) == (8, 2)
 
@@ -326,6 +330,8 @@ def test_a_workload_that_cannot_be_scaled_is_one_sentence(
 ) -> None:
     """An unknown kind, one without a /scale and a missing workload are one sentence each, and nothing is written."""
     service.set(target=TargetSettings(**({"namespace": "shop", "name": "orders-consumer"} | target)))
+    words = {"kind": "kind", "name": "name", "api_version": "apiVersion"}
+    cluster.owner_sets(target={"name": "orders-consumer"} | {words[word]: value for word, value in target.items()})
     service.store.save(due_advice())
     (failed,) = executor().run_once(None)
     assert isinstance(failed, ScaleError)

@@ -9,9 +9,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from api.convert import to_wire
-from api.schemas import Mode, RecommendationV1, RefusalV1
+from api.schemas import Mode, RecommendationV1, RefusalV1, Target
+from executor.claim import Claim
 from executor.owners import FIELD_MANAGER, Owner
-from executor.plan import Act, Bounds, DueMove, Expected, Held, Scale, due_move, may_act, read_advice
+from executor.plan import (
+    AGE_LIMIT,
+    VALIDITY_LIMIT,
+    Act,
+    Asked,
+    Bounds,
+    DueMove,
+    Expected,
+    Held,
+    Scale,
+    due_move,
+    due_now,
+    may_act,
+    read_advice,
+)
 from forecasting.refusal import Refusal
 from recommender.configuring.settings import GroupSettings, TargetSettings
 from recommender.configuring.settings_group import ScaleToZeroSettings
@@ -27,14 +42,40 @@ AS_SEEN = Scale(replicas=6, resource_version="41")
 THEIRS_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OURS, THEIRS = Owner(manager=FIELD_MANAGER, written_at=THEIRS_AT), Owner(manager="kubectl", written_at=THEIRS_AT)
 LEFT = Expected(replicas=8, set_here=True)
+ASKED = Asked(key="cHJvZC1ldQBvcmRlcnM", cluster="prod-eu", group_id="orders")
+CLAIM = Claim(
+    namespace="shop",
+    name="orders",
+    uid="c95",
+    generation=1,
+    group=("prod-eu", "orders"),
+    mode="apply",
+    target=Target(api_version="apps/v1", kind="Deployment", name="orders-consumer"),
+    lowest=1,
+    highest=24,
+    through_zero=False,
+    held_until=None,
+)
 
 
 def _wire(decision: Decision, group: GroupSettings = OWNED) -> RecommendationV1 | RefusalV1:
     return to_wire(decision, group, now=issued_at(decision))
 
 
+def _requested(
+    advice: RecommendationV1 | RefusalV1,
+    *,
+    now: datetime,
+    claim: Claim = CLAIM,
+    bounds: Bounds | None = None,
+    clock_skew: timedelta = NO_SKEW,
+) -> DueMove | Held:
+    due = due_now(advice, asked=ASKED, now=now, clock_skew=clock_skew)
+    return due if isinstance(due, Held) else due_move(due, claim, now=now, bounds=bounds or Bounds())
+
+
 def _due(decision: Recommendation, *, after: timedelta = timedelta(0), bounds: Bounds | None = None) -> DueMove | Held:
-    return due_move(_wire(decision), now=decision.execute_at + after, bounds=bounds or Bounds(), clock_skew=NO_SKEW)
+    return _requested(_wire(decision), now=decision.execute_at + after, bounds=bounds)
 
 
 def _move(decision: Recommendation) -> DueMove:
@@ -70,7 +111,7 @@ def test_the_window_is_kept_to_the_second(advice: MakeAdvice) -> None:
 def test_a_refusal_changes_nothing(refusal: Callable[..., Refusal]) -> None:
     """A refusal is held with its sentence."""
     refused = refusal()
-    held = due_move(_wire(refused), now=refused.refused_at, bounds=Bounds(), clock_skew=NO_SKEW)
+    held = _requested(_wire(refused), now=refused.refused_at)
     assert isinstance(held, Held)
     assert held.reason == "refused"
     assert "HistoryStale" in held.sentence
@@ -79,7 +120,7 @@ def test_a_refusal_changes_nothing(refusal: Callable[..., Refusal]) -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "part_of_sentence"),
-    [(Bounds(lowest=9), "9 to 24"), (Bounds(highest=7), "0 to 7")],
+    [(Bounds(lowest=9), "9 to 24"), (Bounds(highest=7), "1 to 7")],
 )
 def test_the_executors_own_bounds_hold(advice: MakeAdvice, bounds: Bounds, part_of_sentence: str) -> None:
     """Eight advised replicas are held by an executor whose bounds are from nine on or up to seven."""
@@ -112,27 +153,145 @@ def test_nothing_is_carried_out_under_a_hold(advice: MakeAdvice) -> None:
         replace(before, reason="warming_up", latest_safe=before.execute_at, issued_at=before.execute_at),
         GroupSettings(mode="apply"),
     )
-    late_held = due_move(late, now=before.execute_at + timedelta(seconds=1), bounds=Bounds(), clock_skew=NO_SKEW)
+    late_held = _requested(late, now=before.execute_at + timedelta(seconds=1))
     assert isinstance(held, Held)
     assert isinstance(late_held, Held)
     assert (held.reason, late_held.reason) == ("nothing_to_do", "too_late")
 
 
 def test_without_a_target_there_is_advice_only(advice: MakeAdvice) -> None:
-    """The sentence names the setting for the workload."""
+    """The sentence names the object that has none; a workload that only the advice names is none."""
     given_advice = advice()
-    unowned = _wire(given_advice, GroupSettings(mode="apply"))
-    held = due_move(unowned, now=given_advice.execute_at, bounds=Bounds(), clock_skew=NO_SKEW)
+    held = _requested(_wire(given_advice), now=given_advice.execute_at, claim=replace(CLAIM, target=None))
     assert isinstance(held, Held)
-    assert (held.reason, "groups.orders.target" in held.sentence) == ("no_target", True)
+    assert held.reason == "no_target"
+    assert held.sentence == "ConsumerGroupScaler shop/orders names no workload; set target in its spec"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"namespace": "bank", "name": "orders-consumer"},
+        {"namespace": "shop", "name": "billing"},
+        {"namespace": "shop", "name": "orders-consumer", "kind": "StatefulSet"},
+        None,
+    ],
+)
+def test_advice_for_another_workload_than_the_owners_is_held(advice: MakeAdvice, named: dict[str, str] | None) -> None:
+    """The workload is that of the object; advice that was made for another one, or for none, says nothing of it."""
+    given_advice = advice()
+    target = None if named is None else TargetSettings(**named)
+    held = _requested(_wire(given_advice, OWNED.model_copy(update={"target": target})), now=given_advice.execute_at)
+    assert isinstance(held, Held)
+    assert (held.reason, "nothing is changed until both agree" in held.sentence) == ("no_target", True)
+
+
+@pytest.mark.parametrize("changes", [{"group": "billing"}, {"cluster": "prod-us"}])
+def test_an_answer_on_another_group_is_held(advice: MakeAdvice, changes: dict[str, str]) -> None:
+    """The answer has to be on the group of the cluster that was asked for."""
+    given_advice = advice(**changes)
+    held = _requested(_wire(given_advice), now=given_advice.execute_at)
+    assert isinstance(held, Held)
+    assert held.reason == "not_as_asked"
+    assert held.sentence.startswith("asked for group 'orders' of cluster 'prod-eu', the API answered with advice for ")
+
+
+@pytest.mark.parametrize(("listed", "reason"), [(0, None), (-1, None), (1, "not_as_asked")])
+def test_an_answer_is_the_advice_that_was_listed_or_a_newer_one(
+    advice: MakeAdvice, listed: int, reason: str | None
+) -> None:
+    """Other advice than the listed one is followed only if it was issued later: a cache may hold what is old."""
+    given_advice = advice()
+    wire = _wire(given_advice)
+    asked = replace(
+        ASKED,
+        listed_id=wire.recommendation_id if listed == 0 else "r-other",
+        listed_at=given_advice.issued_at + listed * SECOND,
+    )
+    found = due_now(wire, asked=asked, now=given_advice.execute_at, clock_skew=NO_SKEW)
+    assert (found.reason if isinstance(found, Held) else None) == reason
+
+
+def test_age_and_validity_of_advice_have_a_limit(advice: MakeAdvice) -> None:
+    """Advice of more than fifteen minutes, or for more than that, is held whatever it says of itself."""
+    given_advice = advice()
+    long = replace(given_advice, valid_until=given_advice.issued_at + VALIDITY_LIMIT + SECOND)
+    for_ever = replace(given_advice, valid_until=given_advice.issued_at + timedelta(days=3650))
+    old = given_advice.issued_at + AGE_LIMIT + SECOND
+    aged = replace(given_advice, valid_until=given_advice.issued_at + VALIDITY_LIMIT)
+    for decision, now, reason in (
+        (long, given_advice.execute_at, "valid_too_long"),
+        (for_ever, given_advice.issued_at + timedelta(days=300), "valid_too_long"),
+        (aged, old, "too_old"),
+    ):
+        held = _requested(_wire(decision), now=now)
+        assert isinstance(held, Held)
+        assert held.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("owner", "bounds", "desired", "part_of_sentence"),
+    [
+        ({"highest": 7}, Bounds(), 8, "8 replicas lie outside of 1 to 7"),
+        ({"lowest": 3}, Bounds(), 2, "2 replicas lie outside of 3 to 24"),
+        ({"highest": 100}, Bounds(highest=7), 8, "8 replicas lie outside of 1 to 7"),
+        (
+            {"highest": None},
+            Bounds(),
+            8,
+            "nobody has set a maximum; set maxReplicas of ConsumerGroupScaler shop/orders",
+        ),
+    ],
+)
+def test_bounds_are_those_of_owner_and_executor(
+    *, advice: MakeAdvice, owner: dict[str, int | None], bounds: Bounds, desired: int, part_of_sentence: str
+) -> None:
+    """The narrower of both holds, and nothing grows where neither has a maximum."""
+    decision = advice(desired_replicas=desired)
+    claim = CLAIM
+    for name, count in owner.items():
+        claim = replace(claim, **{name: count})  # type: ignore[arg-type]  # of several types
+    held = _requested(_wire(decision), now=decision.execute_at, claim=claim, bounds=bounds)
+    assert isinstance(held, Held)
+    assert (held.reason, part_of_sentence in held.sentence) == ("out_of_bounds", True)
+
+
+def test_fewer_replicas_need_no_maximum(advice: MakeAdvice) -> None:
+    """Down to the owner's minimum a workload is scaled in though nobody has set a maximum."""
+    decision = advice(desired_replicas=2)
+    move = _requested(_wire(decision), now=decision.execute_at, claim=replace(CLAIM, highest=None))
+    assert isinstance(move, DueMove)
+
+
+def test_a_hold_of_the_owner_is_kept_whatever_is_advised(advice: MakeAdvice) -> None:
+    """While the object has a hold nothing is due; afterwards it is."""
+    decision = advice()
+    until = decision.execute_at + 10 * SECOND
+    held = _requested(_wire(decision), now=decision.execute_at, claim=replace(CLAIM, held_until=until))
+    over = _requested(_wire(decision), now=until, claim=replace(CLAIM, held_until=until))
+    assert isinstance(held, Held)
+    assert held.reason == "paused"
+    assert isinstance(over, DueMove)
+
+
+@pytest.mark.parametrize(("wire", "owner"), [("apply", "recommend"), ("apply", "off"), ("recommend", "apply")])
+def test_the_mode_is_the_owners_and_advice_can_only_narrow_it(advice: MakeAdvice, wire: Mode, owner: Mode) -> None:
+    """Advice for the mode apply gives no permission that the object does not; that for another mode takes it away."""
+    decision = advice()
+    answer = _wire(decision, OWNED.model_copy(update={"mode": wire}))
+    move = _requested(answer, now=decision.execute_at, claim=replace(CLAIM, mode=owner))
+    assert isinstance(move, DueMove)
+    held = may_act(move, scale=AS_SEEN, mode="apply", expected=None)
+    assert isinstance(held, Held)
+    assert held.reason == "mode"
 
 
 @pytest.mark.parametrize("skew_seconds", [2.5, 3600.0])
 def test_clocks_that_differ_hold(advice: MakeAdvice, skew_seconds: float) -> None:
     """Moves are held where clocks differ by more than two seconds, by the transport or by advice from the future."""
     given_advice, skew = advice(), timedelta(seconds=skew_seconds)
-    skewed = due_move(_wire(given_advice), now=given_advice.execute_at, bounds=Bounds(), clock_skew=skew)
-    future = due_move(_wire(given_advice), now=given_advice.issued_at - skew, bounds=Bounds(), clock_skew=NO_SKEW)
+    skewed = _requested(_wire(given_advice), now=given_advice.execute_at, clock_skew=skew)
+    future = _requested(_wire(given_advice), now=given_advice.issued_at - skew)
     assert isinstance(skewed, Held)
     assert isinstance(future, Held)
     assert skewed.reason == future.reason == "clock_skew"
@@ -208,19 +367,18 @@ def test_a_replica_that_is_no_member_is_no_conflict(advice: MakeAdvice) -> None:
 
 @pytest.mark.parametrize(("seen", "desired"), [(0, 3), (3, 0)])
 def test_zero_is_left_and_reached_only_where_the_owner_allows_it(advice: MakeAdvice, seen: int, desired: int) -> None:
-    """Moves from and to zero need `scale_to_zero`, and the sentence names the setting and the field of the object."""
-    given_advice, bounds = advice(current_replicas=seen, desired_replicas=desired), Bounds()
+    """Moves from and to zero need the object's `scaleToZero`, which the sentence names, whatever advice says of it."""
+    given_advice = advice(current_replicas=seen, desired_replicas=desired)
     scale = replace(AS_SEEN, replicas=seen)
     verdicts = []
-    for group in (OWNED, THROUGH_ZERO):
-        wire = _wire(given_advice, group)
-        move = due_move(wire, now=given_advice.execute_at, bounds=bounds, clock_skew=NO_SKEW)
+    for claim in (CLAIM, replace(CLAIM, through_zero=True)):
+        move = _requested(_wire(given_advice, THROUGH_ZERO), now=given_advice.execute_at, claim=claim)
         assert isinstance(move, DueMove)
         verdicts.append(may_act(move, scale=scale, mode="apply", expected=None))
     held, act = verdicts
     assert isinstance(held, Held)
     assert held.reason == "zero"
-    assert "scaleToZero.enabled of its ConsumerGroupScaler, or groups.orders.scale_to_zero" in held.sentence
+    assert "takes scaleToZero.enabled of its ConsumerGroupScaler" in held.sentence
     assert isinstance(act, Act)
     assert act.patch["spec"] == {"replicas": desired}
 
@@ -229,7 +387,8 @@ def test_bounds_of_an_executor_may_exclude_zero(advice: MakeAdvice) -> None:
     """An executor with a lower bound of one never sets zero, whatever the owner of a group allows."""
     decision = advice(desired_replicas=0)
     wire = _wire(decision, THROUGH_ZERO)
-    held = due_move(wire, now=decision.execute_at, bounds=Bounds(lowest=1), clock_skew=NO_SKEW)
+    claim = replace(CLAIM, through_zero=True)
+    held = _requested(wire, now=decision.execute_at, claim=claim, bounds=Bounds(lowest=1))
     assert isinstance(held, Held)
     assert (held.reason, "0 replicas lie outside of 1 to 24" in held.sentence) == ("out_of_bounds", True)
 
@@ -287,7 +446,7 @@ def test_no_act_escapes_any_rule(data: st.DataObject, advice: MakeAdvice) -> Non
         AS_SEEN, replicas=data.draw(count), owners=data.draw(st.sampled_from([(), (OURS,), (OURS, THEIRS)]))
     )
     expected = st.builds(Expected, replicas=count, set_here=st.booleans())
-    move = due_move(_wire(given_advice), now=now, bounds=bounds, clock_skew=NO_SKEW)
+    move = _requested(_wire(given_advice), now=now, bounds=bounds)
     if isinstance(move, Held):
         return
     act = may_act(move, scale=scale, mode="apply", expected=data.draw(st.none() | expected))

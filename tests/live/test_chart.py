@@ -325,6 +325,11 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
             "set serviceMonitor.authorization or serviceMonitor.bearerTokenFile",
         ),
         ([*EXECUTOR, "--set=executor.namespace=lagcast"], "executor.namespace is the release's own"),
+        (
+            [*EXECUTOR, "--set=executor.api.certificateSecret=own"],
+            "executor.api.certificateSecret is shown by TLS alone",
+        ),
+        (["--set=executor.maxReplicas=0"], "at '/executor/maxReplicas': minimum: got 0, want 1"),
     ],
 )
 def test_wrong_values_are_refused(helm: Helm, words: list[str], sentence: str) -> None:
@@ -337,6 +342,36 @@ def test_wrong_values_are_refused(helm: Helm, words: list[str], sentence: str) -
 def test_the_chart_passes_the_linter(helm: Helm) -> None:
     """The linter is `helm lint --strict`."""
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), *named())
+
+
+def test_the_executor_is_given_bounds_and_credentials_by_reference(helm: Helm) -> None:
+    """Bounds are arguments; each Secret that is named is a folder, and its files are arguments."""
+    words = ["minReplicas=1", "maxReplicas=30"]
+    words += ["api.caSecret=authority", "api.tokenSecret=bearer", "api.certificateSecret=own"]
+    (deployment,) = [
+        each
+        for each in helm.rendered(
+            *EXECUTOR, "--set=access.tlsSecret=tls", *(f"--set=executor.{word}" for word in words)
+        )
+        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-executor")
+    ]
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    folders = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    assert {each["secret"]["secretName"]: folders[each["name"]] for each in pod["volumes"]} == {
+        "authority": "/etc/lagcast/ca",
+        "bearer": "/etc/lagcast/token",
+        "own": "/etc/lagcast/certificate",
+    }
+    assert set(container["args"]) >= {
+        "--api=https://lagcast.lagcast.svc:8686",
+        "--min-replicas=1",
+        "--max-replicas=30",
+        "--advice-ca-file=/etc/lagcast/ca/ca.crt",
+        "--advice-token-file=/etc/lagcast/token/token",
+        "--advice-cert-file=/etc/lagcast/certificate/tls.crt",
+        "--advice-key-file=/etc/lagcast/certificate/tls.key",
+    }
 
 
 def test_another_kind_is_two_rules_more_for_the_executor(helm: Helm) -> None:

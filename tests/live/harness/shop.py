@@ -9,6 +9,7 @@ from typing import Any
 
 from executor.advice import AdviceClient
 from executor.carry_out import Executor
+from executor.kubernetes_claims import KubernetesClaims
 from executor.kubernetes_client import connect
 from executor.kubernetes_records import KubernetesRecords
 from executor.kubernetes_scale import KubernetesScales
@@ -55,6 +56,7 @@ class Shop:
         return Executor(
             advice=self.served_by,
             scales=KubernetesScales(api),
+            owners=KubernetesClaims(api),
             records=KubernetesRecords(api),
             clock=clock,
             mode="apply",
