@@ -10,6 +10,7 @@ import typer
 from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
 from cli.output import Field, OutputFormat, Table, write_csv, write_json
+from cli.printable import printable
 
 if TYPE_CHECKING:
     from recommender.cluster.doctor import Diagnosis
@@ -71,7 +72,7 @@ def doctor(
         write_csv(Table(fields=FIELDS, records=records))
     else:
         for finding in findings:
-            typer.echo(_line(finding))
+            typer.echo(printable(_line(finding)))
     failing = any(finding.state == "problem" for finding in findings)
     return ExitCode.STRICT if strict and failing else ExitCode.OK
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from cli.printable import printable_lines
+
 
 class ExitCode(IntEnum):
     """Exit codes of the commands."""
@@ -99,5 +101,5 @@ def _usage_sentence(error: Any) -> str:  # noqa: ANN401  # a class that typer do
 
 
 def _say(sentence: str, code: ExitCode) -> ExitCode:
-    sys.stderr.write(f"lagcast: {sentence}\n")
+    sys.stderr.write(f"lagcast: {printable_lines(sentence)}\n")
     return code

@@ -14,6 +14,7 @@ from cli.demo_folder import decisions_file
 from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
 from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
+from cli.printable import printable
 
 if TYPE_CHECKING:
     from cost_model.pricing.price import Cost
@@ -92,7 +93,9 @@ def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Set
     elif output is OutputFormat.CSV:
         write_csv(plan_table(decision))
     else:
-        sys.stdout.write("\n".join([headline(decision), *(f" - {line}" for line in decision.sentences), ""]))
+        sys.stdout.write(
+            "\n".join(map(printable, [headline(decision), *(f" - {line}" for line in decision.sentences), ""]))
+        )
         write_table(plan_table(decision))
         minutes = decision.horizon_seconds / 60
         sys.stdout.write(
@@ -116,7 +119,7 @@ def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
     if moves:
         lines += [" last moves, newest first"]
         lines += [f" - {move.graded_at:%Y-%m-%d %H:%M} {outcome_sentence(move)}" for move in moves]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def wire_document(decision: "Decision", *, settings: "InForce", now: datetime) -> dict[str, object]:
@@ -145,7 +148,7 @@ def refusal_text(refusal: "Refusal") -> str:
     """The reason why there is no advice, the figures behind it, and the next step."""
     lines = [f"{refusal.group}  refused   [{refusal.reason}]", f" - {refusal.sentence}"]
     lines += [f" - {name}: {value:,.0f}" for name, value in refusal.evidence]
-    return "\n".join([*lines, f" next: {refusal.remedy}", ""])
+    return "\n".join(map(printable, [*lines, f" next: {refusal.remedy}", ""]))
 
 
 def plan_table(advice: "Recommendation") -> Table:

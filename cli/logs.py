@@ -14,7 +14,11 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     """Structured log lines of `level` and above on stderr; stdout is for data."""
     import structlog
 
-    plain = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    plain = (
+        structlog.dev.ConsoleRenderer(repr_native_str=True)
+        if sys.stderr.isatty()
+        else structlog.processors.JSONRenderer()
+    )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -9,6 +9,7 @@ import typer
 
 from cli.errors import ExitCode, InputError
 from cli.output import write_documents
+from cli.printable import printable
 
 if TYPE_CHECKING:
     from manifests.outgoing import FollowedGroup
@@ -34,7 +35,7 @@ def import_objects(
 
     made = imported(text_of(file), cluster=cluster, group=group)
     for warning in made.warnings:
-        typer.echo(warning, err=True)
+        typer.echo(printable(warning), err=True)
     write_documents(made.documents)
     return ExitCode.OK
 

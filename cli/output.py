@@ -1,4 +1,7 @@
-"""Answers of a command, on stdout: a table for people, JSON or CSV for programs, from the same records."""
+"""Answers of a command, on stdout: a table for people, JSON or CSV for programs, from the same records.
+
+Whatever a name holds, nothing that a terminal would obey is written; only JSON has the name itself.
+"""
 
 import csv
 import io
@@ -8,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from cli.printable import printable, printable_json
 
 Record = Mapping[str, Any]
 
@@ -40,7 +45,7 @@ class Table:
     def cells(self) -> list[list[str]]:
         """Rows of the table, without the headings."""
         return [
-            ["-" if record[field.key] is None else field.show(record[field.key]) for field in self.fields]
+            ["-" if record[field.key] is None else printable(field.show(record[field.key])) for field in self.fields]
             for record in self.records
         ]
 
@@ -83,7 +88,8 @@ def plain_text(table: Table) -> str:
 
 def write_json(document: Any) -> None:  # noqa: ANN401  # whatever JSON can hold
     """One JSON document on stdout, keys in the order given, instants in RFC 3339."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n")
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    sys.stdout.write(f"{printable_json(text)}\n")
 
 
 def write_csv(table: Table) -> None:
@@ -100,8 +106,12 @@ def csv_text(table: Table) -> str:
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [field.key for field in table.fields], extrasaction="ignore")
     writer.writeheader()
-    writer.writerows({key: record[key] for key in record} for record in table.records)
+    writer.writerows({key: _in_csv(record[key]) for key in record} for record in table.records)
     return buffer.getvalue()
+
+
+def _in_csv(value: object) -> object:
+    return printable(value) if isinstance(value, str) else value
 
 
 def write_documents(documents: Iterable[Record]) -> None:

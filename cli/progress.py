@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from cli.printable import printable_lines
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -52,6 +54,7 @@ class Talk:
 
     def line(self, text: str) -> None:
         """Print one line."""
+        text = printable_lines(text)
         with self._lock:
             if self._spinner is not None:
                 self._spinner.console.print(text, highlight=False, markup=False, soft_wrap=True)
