@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recommender.adapters.kubernetes_client import Connection
     from recommender.cluster.discovery import Found, NotFound
     from recommender.cluster.scalers import Scalers
+    from recommender.cluster.tenants import Tenants
 
 FIELDS = [
     Field(key="group", heading="Group", left=True),
@@ -120,10 +121,45 @@ def missing_objects(
 
     Errors: those of `recommender.ports`, if Kafka or the cluster does not answer.
     """
-    from collector.errors import AdapterError
     from manifests.discovered import missing_scalers
     from recommender.adapters.kubernetes_workloads import pods_in
     from recommender.cluster.discovery import discover as discovered
+
+    hosts = _hosts_apart(bootstrap, connection, cluster=cluster, groups=groups)
+    answers = discovered(hosts, pods_in(api, namespaces))
+    settings = {group: scalers.settings.of(cluster, group) for group in answers}
+    wanted = {name for name, known in settings.items() if known.target is None and known.mode != "off"}
+    return missing_scalers(
+        {name: answer for name, answer in answers.items() if name in wanted},
+        scalers.objects.documents(),
+        cluster=cluster,
+    )
+
+
+def see_members(
+    bootstrap: str,
+    connection: Mapping[str, str],
+    api: "Connection",
+    tenants: "Tenants",
+    *,
+    cluster: str,
+    groups: Sequence[str] | None,
+) -> None:
+    """Note in which of the followed namespaces the members of groups run now.
+
+    Errors: those of `recommender.ports`, if Kafka or the cluster does not answer.
+    """
+    from recommender.adapters.kubernetes_workloads import namespaces_at
+
+    hosts = _hosts_apart(bootstrap, connection, cluster=cluster, groups=groups)
+    tenants.see(cluster, hosts, namespaces_at(api, sorted(tenants.followed)))
+
+
+def _hosts_apart(
+    bootstrap: str, connection: Mapping[str, str], *, cluster: str, groups: Sequence[str] | None
+) -> dict[str, tuple[str, ...]]:
+    """The addresses of members, in a process of its own. Errors: UnavailableError."""
+    from collector.errors import AdapterError
     from recommender.ports import UnavailableError
 
     # Kafka's client may end its process while it describes groups, as in collector/isolated.py.
@@ -137,14 +173,7 @@ def missing_objects(
         except BrokenProcessPool as error:
             message = "Kafka's client died while it described the groups"
             raise UnavailableError(message) from error
-    answers = discovered(hosts, pods_in(api, namespaces))
-    settings = {group: scalers.settings.of(cluster, group) for group in answers}
-    wanted = {name for name, known in settings.items() if known.target is None and known.mode != "off"}
-    return missing_scalers(
-        {name: answer for name, answer in answers.items() if name in wanted},
-        scalers.objects.documents(),
-        cluster=cluster,
-    )
+    return hosts
 
 
 def _record(group: str, answer: "Found | NotFound") -> dict[str, object]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LONGEST_REST_SECONDS = 10.0
 # A part that fails after so long had worked again, so that its error is logged even if it is the same as the last.
 WORKS_AFTER_SECONDS = 60.0
-_MOST_PARTS = 4
+_MOST_PARTS = 5
 
 
 class Parts:

@@ -24,7 +24,7 @@ from cli.access import (
     TokenReview,
 )
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
-from cli.discover import missing_objects
+from cli.discover import missing_objects, see_members
 from cli.errors import ExitCode, InputError
 from cli.find_prometheus import AUTO, PrometheusNamespace, Search
 from cli.history import DAYS, Prometheus, backfill, backfill_from_prometheus, require_one_source
@@ -48,7 +48,7 @@ from cli.service import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cli.spark_process import SparkProcess
     from collector.errors import AdapterError
@@ -237,6 +237,18 @@ def up(
             )
             objects = service.scalers.objects
             parts.start("discover", lambda stop: create_forever(missing, objects, wait=stop.wait))
+        # With one namespace alone there is one tenant, whose claims take no proof.
+        if bootstrap and service.scalers is not None and len(service.scalers.tenants.followed) > 1:
+            seeing = partial(
+                see_members,
+                bootstrap,
+                connection,
+                cluster_client(kubeconfig),
+                service.scalers.tenants,
+                cluster=cluster,
+                groups=group,
+            )
+            look_at_members(seeing, parts, stop)
         service.decide(table, obstacles=lambda: obstacles_of(cluster, live.unread), stops=stops.taken)
         parts.raise_failure()
     return ExitCode.OK
@@ -342,6 +354,26 @@ def obstacles_of(cluster: str, unread: "Mapping[str, AdapterError]") -> "dict[Gr
         (cluster, group): Obstacle(reasons[isinstance(error, UnsupportedError)], str(error), error.remedy)
         for group, error in unread.items()
     }
+
+
+def look_at_members(see: "Callable[[], object]", parts: "Parts", stop: Event) -> None:
+    """See where members run, once before this returns and from then on once a minute, until `stop` is set.
+
+    Without the first look the first cycle would refuse every claim; one that fails keeps nobody waiting.
+    """
+    from recommender.cluster.creating import look_forever
+
+    looked = Event()
+
+    def look() -> None:
+        try:
+            see()
+        finally:
+            looked.set()
+
+    parts.start("members", lambda stop: look_forever(look, what="membership", wait=stop.wait))
+    while not looked.wait(LOOK_SECONDS) and not stop.is_set():
+        pass
 
 
 def raise_of(threads: "Iterable[Future[Any]]") -> None:

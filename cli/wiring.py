@@ -156,10 +156,15 @@ def scalers_in(
     api = cluster_client(kubeconfig)
     from recommender.adapters.kubernetes_scalers import KubernetesScalers
     from recommender.cluster.scalers import FencedObjects, Scalers
+    from recommender.cluster.tenants import Tenants
 
     objects = KubernetesScalers(api, namespaces)
     with objects.following():
-        yield Scalers(objects=objects if fence is None else FencedObjects(objects, fence), settings=settings)
+        yield Scalers(
+            objects=objects if fence is None else FencedObjects(objects, fence),
+            settings=settings,
+            tenants=Tenants(followed=frozenset(namespaces)),
+        )
 
 
 @contextmanager

@@ -323,7 +323,8 @@ def _out_of_bounds(advice: RecommendationV1, claim: Claim, bounds: Bounds) -> He
     """The hold if a count lies outside of what owner, executor and advice allow; 0 is judged with the workload."""
     desired = advice.desired_replicas
     caps = [cap for cap in (claim.highest, bounds.highest) if cap is not None]
-    if not caps and desired > advice.current_replicas:
+    if not caps:
+        # To remove replicas only would be a way down without a way back.
         sentence = f"nobody has set a maximum; set maxReplicas of {KIND} {claim.place}, or --max-replicas"
         return Held(reason="out_of_bounds", sentence=sentence)
     highest = min([*caps, max(advice.useful_replicas, default=0)])

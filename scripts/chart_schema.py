@@ -36,7 +36,7 @@ def schema() -> Schema:
         kafka=block(bootstrap=TEXT, cluster=NAME, existingSecret=NAME, publish=TEXT),
         prometheus=block(url=SERVER, nodePrices=SERVER, namespace=NAMESPACE),
         # The chart sets the other settings itself: folders, addresses, ports.
-        settings=block(**{name: settings["properties"][name] for name in ("decision", "groups")}),
+        settings=block(**{name: settings["properties"][name] for name in ("decision", "groups", "namespaces")}),
         image=image,
         imagePullSecrets=OBJECTS,
         fsGroup={"type": ["integer", "null"], "minimum": 1},

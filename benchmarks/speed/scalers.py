@@ -26,6 +26,7 @@ from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL
 from recommender.cluster.scalers import Scalers
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import Settings
 from tests.feature_folder import steady_hour
 from tests.live.harness.clients import wait_until
@@ -64,7 +65,8 @@ def measure(cluster: ControlPlane, groups: list[str]) -> list[int]:
     api = connect(cluster.kubeconfig)
     fill(client.CustomObjectsApi(api), groups)
     objects = KubernetesScalers(api, [NAMESPACE])
-    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    settings = Settings(state_dir=Path("nowhere"))
+    scalers = Scalers(objects=objects, settings=settings, tenants=Tenants(followed=(NAMESPACE,)))
     written: list[int] = []
     print("| cycle | objects | statuses written | look, ms | report, ms |")
     print("|---|---|---|---|---|")

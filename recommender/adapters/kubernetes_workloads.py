@@ -3,7 +3,7 @@
 Reads only pods and ReplicaSets, and which kinds have a `/scale`, which every account may read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -41,6 +41,25 @@ def pods_in(api: client.ApiClient, namespaces: Sequence[str]) -> tuple[Pod, ...]
             if pod["status"].get("podIPs") and pod["status"]["phase"] not in _ENDED
         ]
     return tuple(found)
+
+
+def namespaces_at(api: client.ApiClient, namespaces: Sequence[str]) -> Mapping[str, Collection[str]]:
+    """The namespaces of the pods at each address, of pods that have one of their own and have not ended.
+
+    A pod on the network of its node is at the address of every such pod there, and of all that leaves the node.
+
+    Errors: AdapterError, naming the grant that is missing.
+    """
+    core = client.CoreV1Api(api)
+    found: dict[str, set[str]] = {}
+    for namespace in namespaces:
+        with translate_error(f"list the pods of namespace {namespace}", grant="list on pods"):
+            pods = entries_of(core.list_namespaced_pod, namespace)
+        for pod in pods:
+            if pod["status"]["phase"] not in _ENDED and not pod["spec"].get("hostNetwork"):
+                for address in pod["status"].get("podIPs", ()):
+                    found.setdefault(address["ip"], set()).add(namespace)
+    return found
 
 
 def _has_scale(custom: client.CustomObjectsApi, api_version: str, kind: str) -> bool:

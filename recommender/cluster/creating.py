@@ -1,4 +1,4 @@
-"""Creation of ConsumerGroupScalers for the workloads that discovery has found, again and again."""
+"""What is looked for in Kafka and cluster together, again and again: missing objects, and where members run."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,22 +22,34 @@ def create_forever(
 
     Each object is logged, and a failure when it begins and when it is over. A recommender that stands by creates none.
     """
-    failure: str | None = None
+
+    def create() -> None:
+        for document in missing():
+            if objects.create(document):
+                spec = document["spec"]
+                _log.info("scaler_created", object="/".join(place_of(document)), group=spec["groupId"])
+
+    look_forever(create, what="discovery", wait=wait)
+
+
+def look_forever(look: Callable[[], object], *, what: str, wait: Callable[[float], bool]) -> None:
+    """Look now and once a minute, until `wait(seconds)` is true.
+
+    A failure of Kafka or the cluster is logged as one of `what`, when it begins and when it is over.
+    """
+    failing = False
     while True:
         try:
-            for document in missing():
-                if objects.create(document):
-                    spec = document["spec"]
-                    _log.info("scaler_created", object="/".join(place_of(document)), group=spec["groupId"])
+            look()
         except NotLeadingError:
             pass
         except AdapterError as error:
-            if failure is None:
-                _log.warning("discovery_failed", error=str(error))
-            failure = str(error)
+            if not failing:
+                _log.warning(f"{what}_failed", error=str(error))
+            failing = True
         else:
-            if failure is not None:
-                _log.info("discovery_resumed")
-            failure = None
+            if failing:
+                _log.info(f"{what}_resumed")
+            failing = False
         if wait(EVERY_SECONDS):
             return

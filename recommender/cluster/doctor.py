@@ -10,6 +10,7 @@ from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
 from recommender.cluster.scaler import API_GROUP, API_VERSION, KIND, PLURAL, Document, GroupRequest, standing
+from recommender.cluster.tenants import objection_of_settings
 from recommender.configuring.settings import Settings, TargetSettings
 from recommender.ports import RejectedError
 
@@ -115,7 +116,7 @@ def examine(
     documents: list[Document] = []
     for namespace in namespaces:
         findings += _answered("objects", namespace, partial(_objects, view, namespace, documents))
-    known = standing(settings, documents)
+    known = standing(settings, documents, objection_of_settings)
     for (namespace, name), problem in known.invalid.items():
         remedy = f"kubectl -n {namespace} edit cgs {name}"
         findings.append(_finding("objects", f"{namespace}/{name}", "problem", problem.sentence, remedy))

@@ -4,7 +4,7 @@ The words of its `spec` are those of the settings in camelCase, letter by letter
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal, get_origin, get_type_hints
@@ -15,8 +15,8 @@ from recommender.configuring.settings import GroupSettings, Settings, TargetSett
 from recommender.configuring.settings_check import invalid_decision
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.windows import Window
+from recommender.ports import Group
 
-Group = tuple[str, str]
 Document = Mapping[str, Any]
 
 API_GROUP, API_VERSION = "lagcast.io", "v1alpha1"
@@ -46,7 +46,7 @@ GROUP_BLOCKS: dict[str, tuple[str, ...]] = {
         if name not in {"min_replicas", "max_replicas", "mode", "target", "scale_to_zero", "holidays"}
     ),
 }
-InvalidReason = Literal["ConfigInvalid", "Conflicted"]
+InvalidReason = Literal["ConfigInvalid", "Conflicted", "NotGranted"]
 
 _DECISION = TypeAdapter(DecisionSettings)
 # Settings that are one word of several: Kubernetes begins such words with a capital.
@@ -99,16 +99,20 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequest:
-    """Settings in force for the group of an object, and those of decisions on it."""
+    """Settings in force for the group of an object, and those of decisions on it.
+
+    `overruled` is the reason why its target is not the one of the object.
+    """
 
     scaler: Scaler
     group: GroupSettings
     decision: DecisionSettings
+    overruled: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidScaler:
-    """The reason why an object is not followed. `group` is the one that waits for it; None: another object has it."""
+    """The reason why an object is not followed. `group` is the one that waits for it; None: it goes on without it."""
 
     reason: InvalidReason
     sentence: str
@@ -162,7 +166,7 @@ def read_scaler(document: Document) -> Scaler:
 
 
 def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
-    """Settings of the scaler's group: its own fields, and the settings for those it leaves out.
+    """Settings of the scaler's group: its own fields, and the settings for those it leaves out; their target wins.
 
     Errors: ScalerError where the two do not go together.
     """
@@ -170,10 +174,15 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     keys = {name: getattr(below, name) for name in below.model_fields_set} | dict(scaler.group_keys)
     if "scale_to_zero" in scaler.group_keys:
         keys["scale_to_zero"] = below.scale_to_zero.model_dump() | scaler.group_keys["scale_to_zero"]
+    overruled = None
     decision = asdict(settings.decision) | dict(scaler.decision_keys)
     try:
+        group = GroupSettings.model_validate(keys)
+        if below.target is not None and group.target != below.target:
+            group = group.model_copy(update={"target": below.target})
+            overruled = _overruled(scaler.group, below.target)
         request = GroupRequest(
-            scaler=scaler, group=GroupSettings.model_validate(keys), decision=_DECISION.validate_python(decision)
+            scaler=scaler, group=group, decision=_DECISION.validate_python(decision), overruled=overruled
         )
     except ValidationError as error:
         raise ScalerError(_sentence(error)) from error
@@ -182,15 +191,32 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     return request
 
 
-def standing(settings: Settings, documents: Iterable[Document]) -> ScalerRequests:
+def _overruled(group: str, target: TargetSettings) -> str:
+    return (
+        f"groups.{group}.target of the settings is {target.kind} {target.namespace}/{target.name}, which wins over the "
+        "target here; remove one of the two"
+    )
+
+
+def standing(
+    settings: Settings, documents: Iterable[Document], objection_to: Callable[[Settings, str, Group], str | None]
+) -> ScalerRequests:
     """The requests of a cluster's objects together; a group, and a target, is the oldest object's that names it.
 
-    A group whose target is another object's has to wait: advice on both would have one workload scaled by two.
+    `objection_to` has the reason why a namespace may not claim a group: such an object is as if it were not there. A
+    group whose target is another object's has to wait: advice on both would have one workload scaled by two.
     """
     requests: dict[Group, GroupRequest] = {}
     invalid: dict[tuple[str, str], InvalidScaler] = {}
     owners: dict[Group, tuple[str, str]] = {}
-    eldest_first = sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each)))
+    eldest_first: list[Document] = []
+    for document in sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each))):
+        group = _group_of(document)
+        objection = None if group is None else objection_to(settings, place_of(document)[0], group)
+        if objection is None:
+            eldest_first.append(document)
+        else:
+            invalid[place_of(document)] = InvalidScaler(reason="NotGranted", sentence=objection, group=None)
     targets = _targets_of_settings(settings, {group[1] for group in map(_group_of, eldest_first) if group is not None})
     for document in eldest_first:
         place, group = place_of(document), _group_of(document)

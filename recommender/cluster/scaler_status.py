@@ -103,7 +103,7 @@ def transition(before: Status, after: Status) -> Transition | None:
     if advice is None:
         if same_ready:
             return None
-        rejected = ready["reason"] in {"ConfigInvalid", "Conflicted"} and "mode" not in after
+        rejected = ready["reason"] in {"ConfigInvalid", "Conflicted", "NotGranted"} and "mode" not in after
         reason: Literal["ScalerRejected", "RecommendationWithheld"] = (
             "ScalerRejected" if rejected else "RecommendationWithheld"
         )
@@ -245,7 +245,12 @@ def _executing(request: GroupRequest) -> Verdict:
 
 
 def _conflicted(request: GroupRequest, before: Status) -> Verdict:
-    """Another writer of the workload's count, as an executor keeps it in `status.conflict`; while mode is Apply."""
+    """Another target in the settings; else another writer of the workload's count, while mode is Apply.
+
+    The latter is as an executor keeps it in `status.conflict`.
+    """
+    if request.overruled is not None:
+        return Verdict(holds=True, reason="TargetInSettings", sentence=request.overruled)
     found = before.get("conflict")
     if found is None or request.group.mode != "apply":
         sentence = (

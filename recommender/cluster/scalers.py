@@ -10,6 +10,7 @@ import structlog
 from recommender.cluster.leadership import Fence
 from recommender.cluster.scaler import Document, GroupRequest, ScalerRequests, place_of, standing
 from recommender.cluster.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import GroupSettings, Settings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision
@@ -78,6 +79,7 @@ class Scalers:
 
     objects: ScalerObjects
     settings: Settings
+    tenants: Tenants
     _standing: ScalerRequests = field(default_factory=lambda: ScalerRequests(requests={}, invalid={}))
     _failing: bool = False
     _unwritten: set[tuple[str, str]] = field(default_factory=set)
@@ -99,13 +101,14 @@ class Scalers:
         return self.settings.decision_of(cluster, group) if request is None else request.decision
 
     def namespace_of(self, cluster: str, group: str) -> str | None:
-        """The namespace of a group's object, else of the workload that runs it by the settings."""
+        """The namespace of the workload that runs a group by the settings, else of the group's object."""
         request = self._standing.requests.get((cluster, group))
-        return self.settings.namespace_of(cluster, group) if request is None else request.scaler.namespace
+        below = self.settings.namespace_of(cluster, group)
+        return request.scaler.namespace if below is None and request is not None else below
 
     def look(self, observed: Collection[Group], *, now: datetime) -> Mapping[Group, Obstacle]:
         """Read the objects anew; the groups without advice: not valid, held, or not among the `observed`."""
-        self._standing = standing(self.settings, self.objects.documents())
+        self._standing = standing(self.settings, self.objects.documents(), self.tenants.objection)
         bad = {
             invalid.group: Obstacle(
                 "conflicted" if invalid.reason == "Conflicted" else "config_invalid", invalid.sentence, _REMEDY

@@ -69,6 +69,12 @@ class Settings(BaseSettings):
     groups: dict[str, GroupSettings] = Field(default_factory=dict)
     """Settings of single groups, by group name; `*` holds for the rest. Default: none, all is measured."""
 
+    namespaces: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Groups that ConsumerGroupScalers of a Kubernetes namespace may claim, by namespace: names, or patterns with `*`,
+    `?` and `[...]`. Whatever is granted here may be claimed from nowhere else, and a namespace that is named here
+    may claim nothing else. Default: none; a claim is then honoured from the namespace of the group's target in the
+    settings, else from the only one that is followed, else from the one in which the group's members run."""
+
     state_dir: Path
     """Folder for the store and the logs. Default: `$XDG_STATE_HOME/lagcast`, else `~/.local/state/lagcast`, where
     state that outlives a restart belongs."""

@@ -235,6 +235,7 @@ def test_age_and_validity_of_advice_have_a_limit(advice: MakeAdvice) -> None:
         ({"highest": 7}, Bounds(), 8, "8 replicas lie outside of 1 to 7"),
         ({"lowest": 3}, Bounds(), 2, "2 replicas lie outside of 3 to 24"),
         ({"highest": 100}, Bounds(highest=7), 8, "8 replicas lie outside of 1 to 7"),
+        ({"highest": None}, Bounds(), 2, "nobody has set a maximum"),
         (
             {"highest": None},
             Bounds(),
@@ -246,7 +247,7 @@ def test_age_and_validity_of_advice_have_a_limit(advice: MakeAdvice) -> None:
 def test_bounds_are_those_of_owner_and_executor(
     *, advice: MakeAdvice, owner: dict[str, int | None], bounds: Bounds, desired: int, part_of_sentence: str
 ) -> None:
-    """The narrower of both holds, and nothing grows where neither has a maximum."""
+    """The narrower of both holds, and nothing is changed, not even downwards, where neither has a maximum."""
     decision = advice(desired_replicas=desired)
     claim = CLAIM
     for name, count in owner.items():
@@ -254,13 +255,6 @@ def test_bounds_are_those_of_owner_and_executor(
     held = _requested(_wire(decision), now=decision.execute_at, claim=claim, bounds=bounds)
     assert isinstance(held, Held)
     assert (held.reason, part_of_sentence in held.sentence) == ("out_of_bounds", True)
-
-
-def test_fewer_replicas_need_no_maximum(advice: MakeAdvice) -> None:
-    """Down to the owner's minimum a workload is scaled in though nobody has set a maximum."""
-    decision = advice(desired_replicas=2)
-    move = _requested(_wire(decision), now=decision.execute_at, claim=replace(CLAIM, highest=None))
-    assert isinstance(move, DueMove)
 
 
 def test_a_hold_of_the_owner_is_kept_whatever_is_advised(advice: MakeAdvice) -> None:

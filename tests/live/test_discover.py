@@ -2,21 +2,24 @@
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cli.discover import missing_objects
+from cli.discover import missing_objects, see_members
 from collector.kafka_admin import KafkaAdminCollector
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.cluster.creating import create_forever
 from recommender.cluster.scaler import Document
 from recommender.cluster.scalers import Scalers
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import Settings
 from tests.live.harness.clients import fresh_name, has_members, member, read_until, wait_until
 from tests.live.harness.control_plane import ControlPlane
-from tests.live.harness.scalers import MANIFESTS, orders_in, recommender_in
+from tests.live.harness.scalers import MANIFESTS, orders_in, recommender_in, scaler
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kubernetes]
 
@@ -133,7 +136,8 @@ def test_a_group_without_an_object_gets_one_with_the_rights_of_the_manifests(
     move_here(installed, namespace, *pods(installed, namespace))
     api = connect(kubeconfig)
     objects = KubernetesScalers(api, [namespace])
-    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    settings = Settings(state_dir=Path("nowhere"))
+    scalers = Scalers(objects=objects, settings=settings, tenants=Tenants(followed=(namespace,)))
     found: list[int] = []
 
     def missing() -> Sequence[Document]:
@@ -149,3 +153,44 @@ def test_a_group_without_an_object_gets_one_with_the_rights_of_the_manifests(
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "orders"}
     assert spec == {"cluster": "live", "groupId": group, "target": target, "mode": "Recommend"}
     assert not objects.create({**objects.documents()[0], "metadata": {"namespace": namespace, "name": "orders"}})
+
+
+def test_an_object_of_another_namespace_takes_no_group(
+    *, installed: ControlPlane, namespace: str, bootstrap: str, collector: KafkaAdminCollector, topic: str
+) -> None:
+    """The older object switches the group off and is told why it is not followed; that beside the members is followed.
+
+    The recommender's own account has its role in both namespaces, and no more.
+    """
+    group, other = fresh_name("group"), fresh_name("bank")
+    installed.kubectl("create", "namespace", other)
+    claimed: dict[str, Any] = {"cluster": "live", "groupId": group, "target": {"name": "orders"}}
+    installed.apply(json.dumps(scaler(other, **claimed, mode="Off")))
+    orders_in(installed, other, replicas=1)
+    wait_until(lambda: all(pods(installed, other).values()) and len(pods(installed, other)) == 1)
+    installed.apply(json.dumps(scaler(namespace, **claimed, maxReplicas=5)))
+    move_here(installed, namespace, *pods(installed, namespace))
+    api = connect(recommender_in(installed, namespace, other))
+    objects = KubernetesScalers(api, [other, namespace])
+    tenants = Tenants(followed=(other, namespace))
+    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")), tenants=tenants)
+    key, now = ("live", group), datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+    def ready(place: str) -> tuple[str, str]:
+        found = json.loads(installed.kubectl("-n", place, "get", "cgs", "orders", "-o", "json"))
+        (condition,) = [each for each in found["status"]["conditions"] if each["type"] == "Ready"]
+        return condition["status"], condition["reason"]
+
+    with objects.following():
+        scalers.look([key], now=now)
+        assert (scalers.of(*key).mode, scalers.of(*key).max_replicas) == ("recommend", None)
+        with member(bootstrap, group, topic):
+            read_until(collector, group, has_members(1))
+            see_members(bootstrap, {}, api, tenants, cluster="live", groups=[group])
+        scalers.look([key], now=now)
+        assert scalers.report([], now=now) == 2
+    assert (scalers.of(*key).mode, scalers.of(*key).max_replicas) == ("recommend", 5)
+    assert scalers.namespace_of(*key) == namespace
+    assert ready(other) == ("False", "NotGranted")
+    assert ready(namespace) == ("Unknown", "NoDecision")
+    installed.kubectl("delete", "namespace", other, "--wait=false")

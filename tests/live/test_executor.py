@@ -54,7 +54,8 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
     installed.kubectl("create", "namespace", namespace)
     names = [f"group-{number}" for number in range(TARGETS)]
     installed.apply("".join(DEPLOYMENT.replace("NAMESPACE", namespace).replace("NAME", name) for name in names))
-    handed_over = [scaler(namespace, name, cluster="prod-eu", mode="Apply", target={"name": name}) for name in names]
+    spec = {"cluster": "prod-eu", "mode": "Apply", "maxReplicas": 24, "scaleToZero": {"enabled": True}}
+    handed_over = [scaler(namespace, name, target={"name": name}, **spec) for name in names]
     installed.apply("\n---\n".join(map(json.dumps, handed_over)))
     # While a controller still records that it has seen a Deployment, every patch of it is refused.
     seen = ("-n", namespace, "get", "deployments", "-o", "jsonpath={.items[*].status.observedGeneration}")
@@ -107,14 +108,16 @@ def test_two_hundred_moves_due_in_one_second_are_made_within_five(
 
 
 def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
-    control_plane: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
+    installed: ControlPlane, tmp_path: Path, advice: Callable[..., Recommendation]
 ) -> None:
     """After a dead holder, a live one and none again, there is a patch only while the live one renews."""
-    namespace = lease_namespace(control_plane)
+    namespace = lease_namespace(installed)
     deployment = DEPLOYMENT.replace("replicas: 0", "replicas: 6")
-    control_plane.apply(deployment.replace("NAMESPACE", namespace).replace("NAME", "group-0"))
+    installed.apply(deployment.replace("NAMESPACE", namespace).replace("NAME", "group-0"))
+    spec = {"cluster": "prod-eu", "mode": "Apply", "maxReplicas": 24, "target": {"name": "group-0"}}
+    installed.apply(json.dumps(scaler(namespace, "group-0", **spec)))
     leases = KubernetesLease(
-        connect(kubeconfig_of(control_plane, namespace, "lagcast-recommender")), namespace, LEASE, clock=read_clock
+        connect(kubeconfig_of(installed, namespace, "lagcast-recommender")), namespace, LEASE, clock=read_clock
     )
     wait_until(lambda: reads(leases))
     leases.write(leases.read(), holder="dead", lease_seconds=15.0)
@@ -136,12 +139,12 @@ def test_nothing_is_moved_while_no_recommender_is_seen_to_renew_the_lease(
 
     def count() -> str:
         path = "jsonpath={.spec.replicas}"
-        return control_plane.kubectl("-n", namespace, "get", "deployment", "group-0", "-o", path)
+        return installed.kubectl("-n", namespace, "get", "deployment", "group-0", "-o", path)
 
     advise(8, seen=6)
     groups = {"group-0": {"mode": "apply", "target": {"namespace": namespace, "name": "group-0"}}}
     with served(store, tmp_path, groups) as url:
-        words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(control_plane.kubeconfig)]
+        words = ["--api", url, "--all", "--mode", "apply", "--kubeconfig", str(installed.kubeconfig)]
         words += ["--interval-seconds", "1", "--lease", f"{namespace}/{LEASE}"]
         with subprocess.Popen([sys.executable, "-c", PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None

@@ -18,6 +18,7 @@ from executor.plan import Act, Held, Scale
 from forecasting.refusal import Refusal
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.cluster.scalers import Scalers
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlaneError
@@ -129,7 +130,9 @@ def test_p20_a_hold_ends_a_pending_move_and_a_move_that_was_made_stays(
     executor = shop.executor()
     assert executor.run_once(None)[0].reason == "not_due"  # type: ignore[union-attr]  # held, or no attribute
     shop.kubectl("patch", "cgs", "orders", "--type=merge", "-p", '{"spec":{"hold":{"replicas":3}}}')
-    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    scalers = Scalers(
+        objects=objects, settings=Settings(state_dir=Path("nowhere")), tenants=Tenants(followed=(shop.namespace,))
+    )
     group = ("prod-eu", "orders")
     wait_until(lambda: group in scalers.look([group], now=read_clock()))
     found = scalers.look([group], now=read_clock())[group]

@@ -13,6 +13,7 @@ from recommender.adapters.kubernetes_client import connect as connect_to
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.kubernetes_workloads import pods_in
 from recommender.cluster.scalers import Scalers
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import Settings
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlaneError
@@ -166,7 +167,9 @@ def test_p7_another_actor_that_sets_the_count_is_reported_and_not_fought(
     assert shop.workload() == left
 
     wait_until(lambda: any("conflict" in each.get("status", {}) for each in objects.documents()))
-    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    scalers = Scalers(
+        objects=objects, settings=Settings(state_dir=Path("nowhere")), tenants=Tenants(followed=(shop.namespace,))
+    )
     scalers.look([("prod-eu", "orders")], now=read_clock())
     assert scalers.report([newest], now=read_clock()) == 1
     status = shop.status()

@@ -15,6 +15,7 @@ from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.cluster.scaler import API_GROUP, API_VERSION, PLURAL
 from recommender.cluster.scalers import Scalers
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import Settings
 from recommender.deciding.recommendation import Recommendation
 from recommender.ports import RejectedError
@@ -124,7 +125,9 @@ def test_an_api_server_that_crashes_is_outlived(
         wait_until_served(own)
         own.apply(json.dumps(scaler("default")))
         objects = KubernetesScalers(connect(own.kubeconfig), ["default"])
-        scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+        scalers = Scalers(
+            objects=objects, settings=Settings(state_dir=Path("nowhere")), tenants=Tenants(followed=("default",))
+        )
         now = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
         def while_it_is_away() -> None:
@@ -179,7 +182,9 @@ def test_advice_is_in_the_columns_and_its_changes_are_events(
     """`kubectl get cgs` shows the move and its instant; another count is another Event."""
     installed.apply(json.dumps(scaler(namespace, cluster="prod-eu", target={"name": "consumer"})))
     wait_until(lambda: names(objects) == ["orders"])
-    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    scalers = Scalers(
+        objects=objects, settings=Settings(state_dir=Path("nowhere")), tenants=Tenants(followed=(namespace,))
+    )
     now = datetime.now(UTC)  # noqa: TID251  # the server's clock is the same
     for replicas in (8, 9):
         move = advice(
@@ -214,7 +219,9 @@ def test_a_thousand_unchanged_objects_cost_no_write(
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda name: create(custom, scaler(namespace, name, cluster="prod-eu")), groups))
     wait_until(lambda: len(objects.documents()) == MANY)
-    scalers = Scalers(objects=objects, settings=Settings(state_dir=Path("nowhere")))
+    scalers = Scalers(
+        objects=objects, settings=Settings(state_dir=Path("nowhere")), tenants=Tenants(followed=(namespace,))
+    )
     start = datetime(2026, 1, 5, 12, tzinfo=UTC)
     written, versions = [], []
     for cycle in range(4):

@@ -93,7 +93,9 @@ def test_an_owner_has_a_deployment_scaled(installed: ControlPlane, namespace: st
 
     installed.apply(json.dumps(deployment))
     wait_until(lambda: replicas() == "12 12")
-    request = scaler(namespace, target={"name": "consumer"}, group={"capacityMessagesPerSecondPerReplica": 1000})
+    request = scaler(
+        namespace, maxReplicas=24, target={"name": "consumer"}, group={"capacityMessagesPerSecondPerReplica": 1000}
+    )
     installed.apply(json.dumps(request))
     path = "jsonpath={.status.recommendation.desiredReplicas} {.status.mode}"
     wait_until(lambda: installed.kubectl("-n", namespace, "get", "cgs", "orders", "-o", path) == "6 Recommend")

@@ -95,6 +95,7 @@ def test_b7_an_idle_group_goes_to_zero_only_if_its_owner_sets_it_and_is_started_
         "target": {"name": "orders"},
         "group": {"capacityMessagesPerSecondPerReplica": 1000},
         "mode": "Apply",
+        "maxReplicas": 8,
     }
     installed.apply(json.dumps(scaler(namespace, **active)))
     wait_until(lambda: recommended() == "CheaperToStay 1")

@@ -1,5 +1,6 @@
 """An object's requests, laid over the settings: pure, and independent of the order of objects."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,13 +16,16 @@ from forecasting.units import Partitions
 from recommender.cluster.scaler import (
     DECISION_BLOCKS,
     GROUP_BLOCKS,
+    Document,
     ScalerError,
+    ScalerRequests,
     camel_case,
     read_scaler,
     request_of,
     snake_case,
     standing,
 )
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import GroupSettings, Settings, TargetSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.windows import Window
@@ -99,10 +103,15 @@ def test_settings_of_an_object_take_precedence_and_the_rest_stays(names: set[str
         assert getattr(request.decision, field.name) == meant, field.name
 
 
+def _standing(settings: Settings, documents: Sequence[Document]) -> ScalerRequests:
+    """The requests of the objects of one tenant."""
+    return standing(settings, documents, Tenants(followed=("shop",)).objection)
+
+
 @given(st.permutations([document(name=str(age), created=NOW - timedelta(days=age)) for age in range(4)]))
 def test_the_oldest_object_has_the_group(documents: list[dict[str, Any]]) -> None:
     """In any order of objects one is followed, and each other one has the name of that one."""
-    known = standing(SETTINGS, documents)
+    known = _standing(SETTINGS, documents)
     assert {group: request.scaler.name for group, request in known.requests.items()} == {("prod", "orders"): "3"}
     assert {place: invalid.reason for place, invalid in known.invalid.items()} == {
         ("shop", str(age)): "Conflicted" for age in range(3)
@@ -119,7 +128,7 @@ def test_a_target_is_the_oldest_objects(documents: list[dict[str, Any]]) -> None
     for each in documents:
         each["spec"]["target"] = {"name": "consumer"}
     other = document(name="other", groupId="other", target={"name": "consumer", "kind": "StatefulSet"})
-    known = standing(SETTINGS, [*documents, other])
+    known = _standing(SETTINGS, [*documents, other])
     assert {request.scaler.name for request in known.requests.values()} == {"2", "other"}
     assert {place[1]: invalid.group for place, invalid in known.invalid.items()} == {
         "0": ("prod", "0"),
@@ -135,15 +144,15 @@ def test_a_target_that_the_settings_hand_over_is_no_objects() -> None:
         target = TargetSettings(namespace="shop", name="consumer")
         billing = GroupSettings.model_validate({"mode": mode, "target": target})
         settings = SETTINGS.model_copy(update={"groups": {"billing": billing}})
-        known = standing(settings, [document(target={"name": "consumer"})])
+        known = _standing(settings, [document(target={"name": "consumer"})])
         assert [invalid.sentence.split()[0].removeprefix("groups.") for invalid in known.invalid.values()] == names
-        assert not standing(settings, [document(groupId="billing", target={"name": "consumer"})]).invalid
+        assert not _standing(settings, [document(groupId="billing", target={"name": "consumer"})]).invalid
 
 
 def test_an_object_that_is_off_has_no_target() -> None:
     """Its group is left out, so the workload is free for another group."""
     off = document(name="off", groupId="off", created=NOW - timedelta(days=1), mode="Off", target={"name": "consumer"})
-    known = standing(SETTINGS, [off, document(target={"name": "consumer"})])
+    known = _standing(SETTINGS, [off, document(target={"name": "consumer"})])
     assert not known.invalid
 
 
@@ -174,7 +183,7 @@ def test_every_name_goes_there_and_back(name: str) -> None:
 def test_groups_of_two_clusters_are_two_groups() -> None:
     """An object is for the group of one cluster; a group of the same name in another cluster is unchanged."""
     other = document(name="other", cluster="lab", mode="Off")
-    known = standing(SETTINGS, [document(maxReplicas=5), other])
+    known = _standing(SETTINGS, [document(maxReplicas=5), other])
     assert known.requests["prod", "orders"].group.max_replicas == 5
     assert known.requests["lab", "orders"].group.mode == "off"
     assert not known.invalid
@@ -227,7 +236,7 @@ def test_a_bad_object_gets_one_sentence_with_its_field_names(spec: dict[str, Any
         request_of(SETTINGS, read_scaler(document(**spec)))
     assert sentence in str(caught.value)
     good = document(name="good", groupId="billing")
-    known = standing(SETTINGS, [document(**spec), good])
+    known = _standing(SETTINGS, [document(**spec), good])
     assert list(known.requests) == [("prod", "billing")]
     assert known.invalid["shop", "orders"].group == ("prod", "orders")
 
@@ -245,7 +254,7 @@ def test_an_object_of_any_content_stops_no_other_object(spec: Any) -> None:  # n
     """An object of an older or unknown definition is followed or gets a sentence; the next object is followed."""
     odd = document(name="odd") | {"spec": spec}
     good = document(name="good", groupId="billing", cluster="another")
-    known = standing(SETTINGS, [odd, good])
+    known = _standing(SETTINGS, [odd, good])
     assert ("another", "billing") in known.requests
     followed = {request.scaler.name for request in known.requests.values()}
     assert ("odd" in followed) != (("shop", "odd") in known.invalid)
@@ -255,7 +264,7 @@ def test_an_object_of_any_content_stops_no_other_object(spec: Any) -> None:  # n
 def test_an_instant_that_cannot_be_read_is_an_error(until: str) -> None:
     """It has one sentence, for its group only."""
     good = document(name="good", groupId="billing")
-    known = standing(SETTINGS, [document(hold={"replicas": 3, "until": until}), good])
+    known = _standing(SETTINGS, [document(hold={"replicas": 3, "until": until}), good])
     invalid = known.invalid["shop", "orders"]
     assert (invalid.reason, invalid.group) == ("ConfigInvalid", ("prod", "orders"))
     assert until in invalid.sentence

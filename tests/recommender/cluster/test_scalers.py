@@ -16,6 +16,7 @@ from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.cluster.scaler import Document, place_of
 from recommender.cluster.scaler_status import Status, Transition
 from recommender.cluster.scalers import FencedObjects, Scalers
+from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import GroupSettings, Settings
 from recommender.deciding.recommendation import Recommendation
 from recommender.ports import RejectedError, UnavailableError
@@ -84,7 +85,7 @@ def objects() -> MemoryObjects:
 @pytest.fixture
 def scalers(objects: MemoryObjects) -> Scalers:
     settings = Settings(state_dir=Path("nowhere"), groups={"orders": GroupSettings(max_replicas=12)})
-    return Scalers(objects=objects, settings=settings)
+    return Scalers(objects=objects, settings=settings, tenants=Tenants(followed=("shop",)))
 
 
 def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Scalers, objects: MemoryObjects) -> None:
@@ -246,7 +247,7 @@ def test_objects_are_read_by_every_recommender_and_written_by_the_leader(
     elector = world.elector("a")
     fence = Fence(elector)
     fenced = FencedObjects(objects, fence)
-    scalers = Scalers(objects=fenced, settings=Settings(state_dir=Path("nowhere")))
+    scalers = Scalers(objects=fenced, settings=Settings(state_dir=Path("nowhere")), tenants=Tenants(followed=("shop",)))
     objects.add("orders", maxReplicas=5)
     scalers.look({ORDERS}, now=NOW)
     assert scalers.of(*ORDERS).max_replicas == 5
