@@ -131,7 +131,7 @@ def missing_objects(
     wanted = {name for name, known in settings.items() if known.target is None and known.mode != "off"}
     return missing_scalers(
         {name: answer for name, answer in answers.items() if name in wanted},
-        scalers.objects.documents(),
+        scalers.rightful(),
         cluster=cluster,
     )
 

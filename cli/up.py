@@ -50,6 +50,7 @@ from cli.service import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cli.parts import Parts
     from cli.spark_process import SparkProcess
     from collector.errors import AdapterError
     from collector.live import LiveSource

@@ -24,17 +24,24 @@ class KubernetesClaims:
         return claims_of(scaler_objects(self._custom, namespace))
 
     def is_current(self, claim: Claim) -> bool:
-        """True if the object of `claim` is as it was read: not another one, and its spec unchanged. Errors: ScaleError.
+        """True if the object of `claim` is as it was read, its spec unchanged. Errors: ScaleError."""
+        try:
+            document: Any = self._custom.get_namespaced_custom_object(
+                RESOURCE_GROUP,
+                RESOURCE_VERSION,
+                claim.namespace,
+                RESOURCE_PLURAL,
+                claim.name,
+                _request_timeout=TIMEOUT_SECONDS,
+            )
+        except (ApiException, HTTPError) as error:
+            if isinstance(error, ApiException) and error.status == NOT_FOUND:
+                return False
+            raise translate_error(error, f"read {KIND} {claim.place}") from error
+        return read_claim(document) == claim
 
-        The object is listed by its name: that takes no right but the one to list.
-        """
-        found = scaler_objects(self._custom, claim.namespace, field_selector=f"metadata.name={claim.name}")
-        return [read_claim(document) for document in found] == [claim]
 
-
-def scaler_objects(
-    custom: client.CustomObjectsApi, namespace: str, *, field_selector: str | None = None
-) -> list[Document]:
+def scaler_objects(custom: client.CustomObjectsApi, namespace: str) -> list[Document]:
     """The ConsumerGroupScalers of a namespace; none where the resource is not installed. Errors: ScaleError."""
     try:
         found: Any = custom.list_namespaced_custom_object(
@@ -43,7 +50,6 @@ def scaler_objects(
             namespace,
             RESOURCE_PLURAL,
             _request_timeout=TIMEOUT_SECONDS,
-            field_selector=field_selector,
         )
     except (ApiException, HTTPError) as error:
         if isinstance(error, ApiException) and error.status == NOT_FOUND:

@@ -280,6 +280,7 @@ _ON_WORKLOADS = {
 _EXECUTORS = (
     Rule("list", "autoscaling", "horizontalpodautoscalers"),
     Rule("list", "keda.sh", "scaledobjects"),
+    Rule("get", API_GROUP, PLURAL),
     Rule("list", API_GROUP, PLURAL),
     Rule("patch", API_GROUP, f"{PLURAL}/status"),
     Rule("create", "", "events"),

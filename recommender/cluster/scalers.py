@@ -106,6 +106,11 @@ class Scalers:
         below = self.settings.namespace_of(cluster, group)
         return request.scaler.namespace if below is None and request is not None else below
 
+    def rightful(self) -> Sequence[Document]:
+        """The objects now, without those that the last look has found to claim a group of another namespace."""
+        refused = {place for place, invalid in self._standing.invalid.items() if invalid.reason == "NotGranted"}
+        return [document for document in self.objects.documents() if place_of(document) not in refused]
+
     def look(self, observed: Collection[Group], *, now: datetime) -> Mapping[Group, Obstacle]:
         """Read the objects anew; the groups without advice: not valid, held, or not among the `observed`."""
         self._standing = standing(self.settings, self.objects.documents(), self.tenants.objection)

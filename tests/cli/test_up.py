@@ -1,5 +1,6 @@
 """The parts of `lagcast up` that need no Kafka: its options, its end, how errors and interruptions are passed on."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -8,11 +9,13 @@ from typing import cast
 
 import pytest
 
-from cli.up import note, obstacles_of, raise_of
+from cli.parts import parts_until
+from cli.up import look_at_members, note, obstacles_of, raise_of
 from collector.errors import RejectedError, UnsupportedError
 from collector.meter import Interruption, PartitionStop
 from recommender.adapters.metrics import Metrics
-from recommender.ports import Obstacle
+from recommender.borders import Borders
+from recommender.ports import Obstacle, UnavailableError
 from recommender.stops import MeasuredStops
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -26,6 +29,22 @@ def test_the_error_of_a_failed_thread_is_raised() -> None:
     raise_of((working, over))
     with pytest.raises(OSError, match="no space left"):
         raise_of((working, over, failed))
+
+
+@pytest.mark.parametrize("error", [None, UnavailableError("no answer"), ZeroDivisionError()])
+def test_the_first_look_at_members_comes_before_the_first_decision(error: Exception | None) -> None:
+    """When it returns one look is over, also one that failed: nobody waits for a source that is away."""
+    stop, seen = threading.Event(), list[int]()
+
+    def see() -> None:
+        seen.append(1)
+        if error is not None:
+            raise error
+
+    with parts_until(stop, Borders()) as parts:
+        look_at_members(see, parts, stop)
+        assert seen
+        parts.raise_failure()
 
 
 def test_groups_that_could_not_be_read_are_refused_with_the_sentence_of_their_error() -> None:

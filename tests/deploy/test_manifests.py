@@ -154,7 +154,7 @@ def test_executor_may_scale_and_nothing_else() -> None:
         {"apiGroups": ["apps"], "resources": ["deployments/scale", "statefulsets/scale"], "verbs": ["patch"]},
         {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
         {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["list"]},
-        {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["list"]},
+        {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers"], "verbs": ["get", "list"]},
         {"apiGroups": ["lagcast.io"], "resources": ["consumergroupscalers/status"], "verbs": ["patch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
         {**LEASE, "verbs": ["get"]},

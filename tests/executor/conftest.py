@@ -156,11 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.cluster.reads[self.path] += 1
-        path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
+        path = urlsplit(self.path).path
         if self.cluster.forbidden:
             self._answer(403, {"kind": "Status", "reason": "Forbidden"})
         elif path in self._known():
-            self._answer(200, _selected(self._known()[path], *query.get("fieldSelector", ())))
+            self._answer(200, self._known()[path])
         else:
             self._answer(404, {"kind": "Status", "reason": "NotFound"})
 
@@ -183,6 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
             known[SCALED_OBJECTS] = {"kind": "ScaledObjectList", "items": claims}
         if self.cluster.scalers is not None:
             known[SCALERS] = {"kind": "ConsumerGroupScalerList", "items": self.cluster.scalers}
+            known |= {f"{SCALERS}/{each['metadata']['name']}": each for each in self.cluster.scalers}
         return known
 
     def do_POST(self) -> None:
@@ -231,13 +232,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
         """Log nothing, as pytest shows enough."""
-
-
-def _selected(document: dict[str, Any], selector: str = "") -> dict[str, Any]:
-    name = selector.removeprefix("metadata.name=")
-    if not name:
-        return document
-    return document | {"items": [each for each in document["items"] if each["metadata"]["name"] == name]}
 
 
 @pytest.fixture

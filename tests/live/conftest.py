@@ -160,7 +160,7 @@ def shop(
     # While it settles each of its steps is another version, and a patch of the one before is refused.
     ready = ("-n", namespace, "get", "deployment", "orders", "-o", "jsonpath={.status.availableReplicas}")
     wait_until(lambda: installed.kubectl(*ready) == "3")
-    handed_over = scaler(namespace, cluster="prod-eu", mode="Apply", maxReplicas=24, target={"name": "orders"})
+    handed_over = scaler(namespace, cluster="prod-eu", mode="Apply", maxReplicas=24, target=target)
     installed.apply(json.dumps(handed_over))
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
     names = {"apiVersion": "api_version", "kind": "kind", "name": "name"}

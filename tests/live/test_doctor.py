@@ -36,7 +36,8 @@ def test_a_complete_setup_is_ok_and_each_fault_is_reported(
     found = findings(lagcast, installed, "--kubernetes", namespace, "--strict", code=3)
     place = f"{namespace}/orders"
     missing = (
-        "list horizontalpodautoscalers.autoscaling, list scaledobjects.keda.sh, list consumergroupscalers.lagcast.io, "
+        "list horizontalpodautoscalers.autoscaling, list scaledobjects.keda.sh, get consumergroupscalers.lagcast.io, "
+        "list consumergroupscalers.lagcast.io, "
         "patch consumergroupscalers/status.lagcast.io, create events, get deployments.apps, "
         "patch deployments/scale.apps"
     )

@@ -101,6 +101,22 @@ def test_objects_hold_from_the_next_look_on_and_settings_after_them(scalers: Sca
     assert (scalers.of(*ORDERS).max_replicas, scalers.decision_of(*ORDERS)) == (12, scalers.decision)
 
 
+def test_a_group_of_another_namespace_is_no_obstacle_and_stays_without_an_object(objects: MemoryObjects) -> None:
+    """An object that may not claim its group neither switches it off nor keeps discovery from creating one for it."""
+    settings = Settings(state_dir=Path("nowhere"))
+    scalers = Scalers(objects=objects, settings=settings, tenants=Tenants(followed=("shop", "bank")))
+    objects.add("orders", mode="Off", hold={"replicas": 1}, prices={"pricePerReplicaHour": 0})
+    assert scalers.look({ORDERS}, now=NOW) == {}
+    assert scalers.of(*ORDERS).mode == "recommend"
+    assert scalers.rightful() == []
+    assert scalers.report([], now=NOW) == 1
+    assert objects.ready("orders") == "NotGranted"
+    assert objects.events == ["orders 12:00 ScalerRejected"]
+    scalers.tenants.see("prod-eu", {"orders": ("10.0.0.1",)}, {"10.0.0.1": {"shop"}})
+    assert ORDERS in scalers.look({ORDERS}, now=NOW)
+    assert len(scalers.rightful()) == 1
+
+
 def test_groups_that_cannot_be_decided_are_obstacles(scalers: Scalers, objects: MemoryObjects) -> None:
     """A bad object or a hold stops its own group, a group without rows waits, and a group that is off is left out."""
     objects.add("orders", prices={"pricePerReplicaHour": 0})
