@@ -33,7 +33,7 @@ from recommender.deciding.recommendation import Recommendation
 Cluster = Any
 KEY = group_key("prod-eu", "orders")
 ANSWERS = 1000
-AGE_LIMIT = VALIDITY_LIMIT = timedelta(minutes=15)
+AGE_LIMIT, VALIDITY_LIMIT = timedelta(minutes=15), timedelta(hours=1)
 # Between the judge's look at the clock and the executor's.
 MEANWHILE = timedelta(seconds=10)
 OWNED = GroupSettings(mode="apply", target=TargetSettings(namespace="shop", name="orders-consumer"))
@@ -81,7 +81,8 @@ INSTANTS = (
     timedelta(days=-300),
     -AGE_LIMIT - MEANWHILE,
     timedelta(hours=-2),
-    timedelta(hours=1),
+    timedelta(minutes=30),
+    timedelta(hours=2),
     timedelta(days=3650),
     "0001-01-01T00:00:00+23:59",
     "9999-12-31T23:59:59-23:59",

@@ -213,7 +213,7 @@ def test_an_answer_is_the_advice_that_was_listed_or_a_newer_one(
 
 
 def test_age_and_validity_of_advice_have_a_limit(advice: MakeAdvice) -> None:
-    """Advice of more than fifteen minutes, or for more than that, is held whatever it says of itself."""
+    """Advice of more than fifteen minutes, or for more than an hour, is held whatever it says of itself."""
     given_advice = advice()
     long = replace(given_advice, valid_until=given_advice.issued_at + VALIDITY_LIMIT + SECOND)
     for_ever = replace(given_advice, valid_until=given_advice.issued_at + timedelta(days=3650))
