@@ -85,7 +85,7 @@ class Connection:
         except TimeoutError as error:
             message = f"{where} has not answered within {self._seconds:.0f} s"
             raise AdviceError(message) from error
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:  # a server that ends TLS late, for the last
             message = (
                 f"{self._url} does not answer: {shown(str(error)) or type(error).__name__}; start `lagcast serve`, or "
                 "give its address with --api"

@@ -22,8 +22,8 @@ KNOWN_SCHEMA_MAJOR = "1"
 WAY_BACK = "nothing is changed; to hand it over again, set the group's mode to recommend, and a cycle later to apply"
 # If clocks differ by more than this, "not before" and "not after" mean nothing.
 CLOCK_SKEW_LIMIT = timedelta(seconds=2)
-# Advice is made anew in each cycle, by default every minute: what fifteen cycles have not replaced comes from a cache, or
-# from no recommender that works. It is valid for 300 s by default; twelve times that is room for long cycles.
+# Advice is made anew in each cycle, by default every minute: what fifteen cycles have not replaced comes from a cache
+# or from a recommender that is broken. It is valid for 300 s by default; twelve times that is room for long cycles.
 AGE_LIMIT = timedelta(minutes=15)
 VALIDITY_LIMIT = timedelta(hours=1)
 
