@@ -143,7 +143,7 @@ class Executor:
         due = due_now(advice, asked=asked, now=self.clock(), clock_skew=skew)
         if isinstance(due, Held) and (not self._acts or not_as_asked(advice, asked)):
             return self._held(due, identity)
-        claim = once.claim(advice)
+        claim = once.claim(asked, advice.namespace)
         if isinstance(claim, Held):
             return self._held(due if isinstance(due, Held) else claim, identity)
         spot = self._spot_to_act_on(claim)
@@ -283,9 +283,12 @@ class _Once:
                 self._writers[namespace] = self._scales.writers(namespace)
             return self._writers[namespace]
 
-    def claim(self, advice: RecommendationV1 | RefusalV1) -> Claim | Held:
-        """What the owner of the group allows, or that nobody allows anything. Errors: ScaleError."""
-        namespace, group = advice.namespace, (advice.cluster, advice.group_id)
+    def claim(self, asked: Asked, namespace: str | None) -> Claim | Held:
+        """What the owner of the group allows, or that nobody allows anything. Errors: ScaleError.
+
+        `namespace` is that of the advice: where to look, and no more.
+        """
+        group = (asked.cluster, asked.group_id)
         if namespace is None:
             return _no_scaler(f"no namespace is known for group {group[1]!r} of cluster {group[0]!r}")
         with self._lock:

@@ -195,6 +195,9 @@ class KubernetesScalers:
             _request_timeout=(TIMEOUT_SECONDS, _WATCH_SECONDS + TIMEOUT_SECONDS),
         )
         for change in changes:
+            if change is None:  # the client's word for half a line: the connection was cut within it
+                message = f"the watch of namespace {namespace} was cut within a line"
+                raise ConnectionResetError(message)
             if change["type"] == "DELETED":
                 with self._lock:
                     self._known.pop(place_of(change["object"]), None)

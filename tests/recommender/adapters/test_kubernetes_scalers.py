@@ -97,3 +97,38 @@ def test_the_answer_to_a_write_replaces_older_states_only(
         for _ in range(2):
             objects.write_status(state("7"), {})
             assert [each["metadata"]["resourceVersion"] for each in objects.documents()] == [kept]
+
+
+class CutOnce(Silent):
+    """A watch whose first stream ends within a line, for which the client yields None."""
+
+    cut = threading.Event()
+
+    def stream(self, *words: Any, **named: Any) -> Iterator[Any]:  # noqa: ANN401  # the client's own signature
+        """Yield half a line, and nothing after that."""
+        if not self.cut.is_set():
+            self.cut.set()
+            return iter((None,))
+        return super().stream(*words, **named)
+
+
+def test_half_a_line_of_a_watch_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not end the following, and the change in it is in the list after it."""
+    CutOnce.cut.clear()
+    changed = threading.Event()
+
+    def listed(*_words: Any, **_named: Any) -> dict[str, Any]:  # noqa: ANN401  # the client's own signature
+        version = "8" if CutOnce.cut.is_set() else "7"
+        if version == "8":
+            changed.set()
+        found = {"metadata": {"namespace": "shop", "name": "orders", "uid": "one", "resourceVersion": version}}
+        return {"metadata": {"resourceVersion": version}, "items": [found]}
+
+    monkeypatch.setattr(kubernetes_scalers, "Watch", CutOnce)
+    monkeypatch.setattr(kubernetes_scalers, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(client.CustomObjectsApi, "list_namespaced_custom_object", listed)
+    objects = KubernetesScalers(client.ApiClient(client.Configuration()), ["shop"])
+    with objects.following():
+        assert changed.wait(timeout=30)
+    (found,) = objects.documents()
+    assert found["metadata"]["resourceVersion"] == "8"
