@@ -91,8 +91,8 @@ INSTANTS = (
 )
 # What the API says of each, in place of what is true; a number of replicas it always makes up.
 LIES: dict[str, tuple[Any, ...]] = {
-    "group_id": ("billing", "orders\0", "", None),
-    "cluster": ("prod-us", ""),
+    "group_id": (*["billing"] * 5, "orders\0", "", None),
+    "cluster": (*["prod-us"] * 5, ""),
     "recommendation_id": ("r-1", "", 7),
     "namespace": ("bank", "..", "shop/../bank", "", None),
     "target": (
@@ -112,15 +112,15 @@ LIES: dict[str, tuple[Any, ...]] = {
     "kind": ("Refusal", "Advert"),
     "schema_version": ("1.9", "2.0", 1),
 }
-COUNTS = (0, 0, 1, 2, 3, 5, 8, 8, 10, 24, 25, 1000, -1, 10**30, "8", 8.0, None)
+COUNTS = (0, 0, 1, 2, *[3, 4, 5, 7] * 3, 8, 10, 24, 25, 1000, -1, 10**30, "8", 8.0, None)
 OWNERS = st.fixed_dictionaries(
     {
-        "mode": st.sampled_from([*["Apply"] * 6, "Recommend", "Off", None]),
+        "mode": st.sampled_from([*["Apply"] * 12, "Recommend", "Off", None]),
         "minReplicas": st.sampled_from([None, 1, 3, 0]),
-        "maxReplicas": st.sampled_from([None, 7, 10, 24]),
+        "maxReplicas": st.sampled_from([None, 7, 10, 24, 24, 24]),
         "scaleToZero": st.sampled_from([None, {"enabled": True}, {"enabled": False}]),
-        "hold": st.sampled_from([*[None] * 5, {"replicas": 6}, {"replicas": 6, "until": "2020-01-01T00:00:00Z"}]),
-        "groupId": st.sampled_from([*["orders"] * 8, "billing"]),
+        "hold": st.sampled_from([*[None] * 10, {"replicas": 6}, {"replicas": 6, "until": "2020-01-01T00:00:00Z"}]),
+        "groupId": st.sampled_from([*["orders"] * 15, "billing"]),
     }
 )
 BODIES = st.one_of(
@@ -222,7 +222,7 @@ def test_of_a_thousand_hostile_answers_none_makes_a_wrong_patch(
     advice.close()
     print(tally)  # noqa: T201  # shown by `pytest -s`
     assert tally["answers"] >= ANSWERS
-    assert tally["patches"] > 0
+    assert tally["patches"] > ANSWERS / 20
 
 
 def test_the_advice_of_another_group_that_is_old_and_valid_for_years_sets_nothing(
