@@ -14,7 +14,7 @@ from api.access.guard import OPEN, Access
 from api.access.reviews import Reviews
 from api.access.tokens import Tokens
 from api.app import create_app
-from api.convert import group_key
+from api.keys import group_key
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import Recommendation
 from recommender.ports import UnavailableError
