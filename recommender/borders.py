@@ -20,15 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Borders:
-    """The failures of units, of which each is known by its kind and name; `count` is called with the kind of each.
-
-    >>> counted = []
-    >>> borders = Borders(counted.append)
-    >>> with borders.around("step", "report"):
-    ...     raise ValueError("no cluster")
-    >>> counted
-    ['step']
-    """
+    """The failures of units, of which each is known by its kind and name; `count` is called with the kind of each."""
 
     def __init__(self, count: Callable[[Unit], object] = lambda _: None) -> None:
         self._count = count
