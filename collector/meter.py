@@ -180,7 +180,7 @@ class Meter:
     def commit_interval_seconds(self) -> float | None:
         """The time between two commits of partitions in which messages wait, to a tenth; None before it is known.
 
-        A shorter one than the time between two readings is seen as that.
+        One of less than two readings is known to a reading, and none is told shorter than that.
         """
         known = sorted(seconds for track in self._tracks.values() for seconds in track.known_between)
         if len(known) < LEAST_COMMITS:

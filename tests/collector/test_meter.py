@@ -257,7 +257,7 @@ def commit_interval(readings: Iterable[Sequence[OffsetSample]]) -> float | None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    commit_seconds=st.floats(0.5, 40.0),
+    commit_seconds=st.floats(1.0, 40.0),
     every=st.sampled_from([0.25, 0.5]),
     stop=st.floats(0.0, 60.0),
     commits_in_poll=st.booleans(),
@@ -273,6 +273,17 @@ def test_the_commit_interval_is_learnt_from_commits_while_messages_wait(
     # Readings never fall on a commit: a message that came since then waits.
     found = commit_interval(looks(*workers, until=until, every=every, begin=0.07))
     assert found == pytest.approx(commit_seconds, rel=0.1, abs=every / 2.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(commit_seconds=st.floats(0.5, 1.0), commits_in_poll=st.booleans())
+def test_a_commit_interval_of_less_than_two_readings_is_known_to_a_reading(
+    *, commit_seconds: float, commits_in_poll: bool
+) -> None:
+    """Read twice a second, commits each 0.875 s are 0.5 or 1.0 s apart, as those of 0.5 s with longer batches are."""
+    worker = Worker(commit_seconds=commit_seconds, commits_in_poll=commits_in_poll)
+    found = commit_interval(looks(worker, worker, until=30 * commit_seconds, every=0.5, begin=0.07))
+    assert found == pytest.approx(commit_seconds, abs=0.5)
 
 
 def test_commits_that_come_more_often_than_readings_are_as_far_apart_as_those() -> None:
