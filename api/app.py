@@ -27,6 +27,7 @@ def create_app(
     latest_inputs: LatestInputs | None = None,
     access: Access | None = None,
     is_deciding: Callable[[], bool] = lambda: False,
+    hangs: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """The REST service over `store`.
 
@@ -34,7 +35,7 @@ def create_app(
     them there is advice only. `long_forecasts` follow the forecast of the next hour. `metrics` is the page at
     `/metrics`; by default it is a page without counts. `latest_inputs` are those of the loop in this process, for
     what-ifs; without them there is nothing to ask about. `access` has who is let in; without it whoever asks is.
-    While `is_deciding` is true readers have little of the time.
+    While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
     """
     reader = Reader(
         store=store,
@@ -53,7 +54,7 @@ def create_app(
     )
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
-    app.include_router(routes.service(reader, turns))
+    app.include_router(routes.service(reader, turns, hangs=hangs))
     problems.answer_with_problems(app)
     if access is not None:
         app.add_middleware(Guard, access=access)

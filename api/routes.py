@@ -208,7 +208,7 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         return _in_either_form(counted, fleet_ledger_csv, accept)
 
 
-def service(reader: Reader, turns: Turns) -> APIRouter:
+def service(reader: Reader, turns: Turns, *, hangs: Callable[[], bool]) -> APIRouter:
     """Routes for operators: liveness, readiness, metrics, and an index."""
     routes = APIRouter(tags=["service"])
 
@@ -223,9 +223,12 @@ def service(reader: Reader, turns: Turns) -> APIRouter:
             "ready": "readyz?verbose",
         }
 
-    @routes.get("/livez", response_class=PlainTextResponse)
-    async def livez() -> str:
-        """The process answers; no other system is checked."""
+    @routes.get("/livez", response_class=PlainTextResponse, responses={503: {"description": "The loop hangs"}})
+    async def livez(response: Response) -> str:
+        """The process answers, and its loop goes on; no other system is checked."""
+        if hangs():
+            response.status_code = 503
+            return "the loop has looked for rows last 15 min ago\n"
         return "ok\n"
 
     @routes.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "Not ready"}})

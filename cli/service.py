@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recommender.cluster.workloads import Workloads
     from recommender.configuring.settings import InForce, Settings
     from recommender.following.grading import MeasuredPause
+    from recommender.instants import Pulse
     from recommender.latest_inputs import LatestInputs
     from recommender.ports import Group, Obstacle, Publisher
 
@@ -102,6 +103,7 @@ class Service:
     _workloads: "Workloads | None"
     _latest_inputs: "LatestInputs"
     _deciding: Event
+    _pulse: "Pulse"
     _store: "SqlDecisionStore"
     _lead: Lead | None
     _talk: Talk
@@ -156,6 +158,7 @@ class Service:
                 clock=read_clock,
                 stop=self.stop,
                 early=None if lead is None else lead.began,
+                pulse=self._pulse,
             )
             report = None if scalers is None else scalers.report
             run_forever(loop, instants=instants, report=report, fence=fence)
@@ -215,7 +218,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     readers_store = open_store(settings, may_write=may_write, borders=borders)
     metrics = Metrics(readers_store, clock=read_clock, version=version(), leads=leads)
     weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
-    latest_inputs, deciding = LatestInputs(), Event()
+    latest_inputs, deciding, pulse = LatestInputs(), Event(), Pulse()
     with (
         scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
         workloads_in(
@@ -234,6 +237,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             long_forecasts=weeks,
             latest_inputs=latest_inputs,
             is_deciding=deciding.is_set,
+            hangs=pulse.hangs,
             access=access,
         )
         bound = listen(host, _port_of(options), search=False)
@@ -260,6 +264,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 _workloads=workloads,
                 _latest_inputs=latest_inputs,
                 _deciding=deciding,
+                _pulse=pulse,
                 _store=store,
                 _lead=lead,
                 _talk=talk,

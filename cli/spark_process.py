@@ -8,6 +8,7 @@ closed, also by the death of the parent.
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -19,6 +20,11 @@ from typing import Literal
 from cli.progress import Talk
 
 Order = Literal["make", "follow"]
+# While it follows, the process says so often that it does: each look asks its JVM.
+_SAYS_SO_EVERY_SECONDS = 5.0
+# A micro-batch of a whole day's samples takes a minute, and does not delay the looks.
+HUNG_AFTER_SECONDS = 180.0
+_GOES_ON = "goes on"
 
 _LOOK_SECONDS = 0.2
 # A micro-batch that has begun is finished: a few seconds.
@@ -71,11 +77,7 @@ class SparkProcess:
         process, pipe = self.start()
         try:
             pipe.send(order)
-            while not pipe.poll(_LOOK_SECONDS):
-                if stop.is_set():
-                    self.close()
-                    return
-            failure = pipe.recv()
+            failure = self._result_of(order, process, pipe, stop)
         except (EOFError, OSError) as error:
             self.close()
             by = "by itself" if (process.exitcode or 0) >= 0 else signal.Signals(-(process.exitcode or 0)).name
@@ -84,6 +86,21 @@ class SparkProcess:
         if isinstance(failure, Exception):
             self.close()
             raise failure
+
+    def _result_of(self, order: Order, process: BaseProcess, pipe: Connection, stop: Event) -> object:
+        """What the process says at the end: None, or its error. Errors: EOFError where it ends without a word."""
+        heard_seconds = time.monotonic()
+        while True:
+            if pipe.poll(_LOOK_SECONDS):
+                said: object = pipe.recv()
+                if said != _GOES_ON:
+                    return said
+                heard_seconds = time.monotonic()
+            elif stop.is_set():
+                self.close()
+                return None
+            elif order == "follow" and time.monotonic() - heard_seconds > HUNG_AFTER_SECONDS:
+                process.kill()
 
 
 @contextmanager
@@ -128,19 +145,25 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
 
 
 class _Closed:
-    """A stop that is requested when the parent closes the pipe, or dies."""
+    """A stop that is requested when the parent closes the pipe, or dies; while it is not, the parent hears of it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
+        self._said_seconds = 0.0
 
     def wait(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds; true when the pipe is closed."""
-        return self._pipe.poll(timeout)
+        if self._pipe.poll(timeout):
+            return True
+        if time.monotonic() - self._said_seconds > _SAYS_SO_EVERY_SECONDS:
+            self._said_seconds = time.monotonic()
+            _answer(self._pipe, _GOES_ON)
+        return False
 
 
-def _answer(pipe: Connection) -> None:
+def _answer(pipe: Connection, word: str | None = None) -> None:
     try:
-        pipe.send(None)
+        pipe.send(word)
     except OSError:
         return  # the parent has closed it, which the next reading shows
 

@@ -13,6 +13,25 @@ TABLE_LOOK_SECONDS = 0.25
 MOST_AHEAD = timedelta(seconds=30)
 
 
+# A loop that has not looked for rows for so long hangs: the first cycle of 3,000 groups takes 2 min.
+HANGS_AFTER_SECONDS = 900.0
+
+
+class Pulse:
+    """The signs of life of the loop, for a probe in another thread."""
+
+    def __init__(self) -> None:
+        self._beat_seconds: float | None = None
+
+    def beat(self) -> None:
+        """Note that the loop goes on."""
+        self._beat_seconds = time.monotonic()
+
+    def hangs(self) -> bool:
+        """True if the loop has begun, and shown no sign of life for `HANGS_AFTER_SECONDS`."""
+        return self._beat_seconds is not None and time.monotonic() - self._beat_seconds > HANGS_AFTER_SECONDS
+
+
 class VersionedTable(Protocol):
     """A table to which other processes add rows."""
 
@@ -33,14 +52,17 @@ def as_rows_come(
     clock: Callable[[], datetime],
     stop: Event,
     early: Event | None = None,
+    pulse: Pulse | None = None,
 ) -> Iterator[datetime]:
     """The present, whenever the table has new rows and they may be used, at least once a cycle, until `stop` is set.
 
-    `early` requests an instant before the cycle is over. While the table cannot be read there is one each cycle: what
-    is decided then tells the reason.
+    `early` requests an instant before the cycle is over, and `pulse` beats at each look. While the table cannot be read
+    there is one instant each cycle: what is decided then tells the reason.
     """
     seen, yielded = None, time.monotonic()
     while not stop.is_set():
+        if pulse is not None:
+            pulse.beat()
         version = _version_of(table)
         is_requested = early is not None and early.is_set()
         is_new = version is not None and version != seen

@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from api.app import create_app
 from api.keys import group_key
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
@@ -321,6 +322,16 @@ def test_ready_means_store_and_first_cycle(
     answer = service.get("/api/v1/groups")
     assert (answer.status_code, answer.json()["detail"]) == (503, "the store of decisions does not answer; retry later")
     assert service.get("/livez").text == "ok\n"
+
+
+def test_a_probe_fails_while_the_loop_hangs(store: SqlDecisionStore, clock: Clock) -> None:
+    """The process is started again then; a store that does not answer is no reason for that."""
+    hanging = [False]
+    service = TestClient(create_app(store, clock=clock, version="1", hangs=lambda: hanging[0]))
+    assert service.get("/livez").status_code == 200
+    hanging[0] = True
+    answer = service.get("/livez")
+    assert (answer.status_code, answer.text) == (503, "the loop has looked for rows last 15 min ago\n")
 
 
 def test_holds_in_force_are_listed(service: TestClient, store: SqlDecisionStore, clock: Clock) -> None:

@@ -71,9 +71,14 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["java", "python"])
-def test_p16_spark_that_is_killed_costs_the_rows_nothing_but_time(folder: Path, victim: str) -> None:
+@pytest.mark.parametrize(
+    ("victim", "end"), [("java", signal.SIGKILL), ("python", signal.SIGKILL), ("java", signal.SIGSTOP)]
+)
+def test_p16_spark_that_is_killed_or_hangs_costs_the_rows_nothing_but_time(
+    folder: Path, victim: str, end: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The JVM ended advice and REST with it; the next one goes on where the table ends, and every row is there once."""
+    monkeypatch.setattr("cli.spark_process.HUNG_AFTER_SECONDS", 20.0)
     counted: list[str] = []
     stop, samples, out = threading.Event(), folder / "samples", folder / "features"
     with (
@@ -89,7 +94,7 @@ def test_p16_spark_that_is_killed_costs_the_rows_nothing_but_time(folder: Path, 
         process, _ = spark.start()
         assert process.pid is not None
         (victim_pid,) = processes_of(process.pid, "java") if victim == "java" else (process.pid,)
-        os.kill(victim_pid, signal.SIGKILL)
+        os.kill(victim_pid, end)
         until(lambda: counted)
         write_samples([sample(11 + minute / 4) for minute in range(8)], samples)
         until(lambda: table.newest_interval_end_at() == NOON + timedelta(minutes=12, seconds=45 + 15))
@@ -97,6 +102,8 @@ def test_p16_spark_that_is_killed_costs_the_rows_nothing_but_time(folder: Path, 
     ends = [row.interval_end_at for row in table.intervals("c", "g")]
     assert ends == [ends[0] + timedelta(seconds=15) * step for step in range(len(ends))]
     assert counted[0] == "part"
+    if end is signal.SIGSTOP:
+        os.kill(victim_pid, signal.SIGKILL)  # it does not hear that its parent is gone
     assert not list(processes_of(os.getpid(), "java"))
 
 

@@ -32,6 +32,19 @@ def scraped(metrics: ExecutorMetrics) -> dict[tuple[str, str], float]:
     }
 
 
+def test_a_probe_fails_once_no_look_has_ended_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever came of the last one: an executor is not restarted because the API is away."""
+    metrics = ExecutorMetrics()
+    with metrics.serving("127.0.0.1", 0) as port:
+        probe = f"http://127.0.0.1:{port}/livez"
+        assert httpx2.get(probe, timeout=10).status_code == 200
+        monkeypatch.setattr("executor.metrics.HANGS_AFTER_SECONDS", 0.0)
+        assert httpx2.get(probe, timeout=10).status_code == 503
+        monkeypatch.undo()
+        metrics.looked([AdviceError("the API does not answer")], dry_run=False)
+        assert httpx2.get(probe, timeout=10).text == "ok\n"
+
+
 def test_looks_are_counted_by_what_came_of_them(
     service: Service,
     cluster: Cluster,

@@ -116,3 +116,14 @@ def test_a_cycle_starts_early_on_request() -> None:
     next(instants)
     threading.Timer(0.3, stop.set).start()
     assert next(instants, None) is None
+
+
+def test_a_loop_that_shows_no_sign_of_life_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it has begun it does not: the past of a large cluster may be read first."""
+    monkeypatch.setattr(instants, "HANGS_AFTER_SECONDS", 0.05)
+    pulse = instants.Pulse()
+    assert not pulse.hangs()
+    decision_times = as_rows_come(Table(NOON), 60.0, clock=clock, stop=threading.Event(), pulse=pulse)
+    next(decision_times)
+    threading.Event().wait(0.1)  # a decision that never ends
+    assert pulse.hangs()
