@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery docs lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,11 @@ bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scra
 
 bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
 	@$(BIN)/python -m benchmarks.speed.decision_time
+
+bench-readers: GROUPS := 3000
+bench-readers: READERS := 100
+bench-readers: $(READY) ## what 100 readers cost the loop at 3,000 groups: GROUPS=300 READERS=20
+	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS)
 
 bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
 	@$(BIN)/python -m benchmarks.speed.collection --groups 1000
