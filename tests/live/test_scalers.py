@@ -1,6 +1,7 @@
 """C46: ConsumerGroupScalers on a real API server: refused in one sentence, followed as they change, written on news."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -70,6 +71,62 @@ def test_every_field_may_be_set(installed: ControlPlane, namespace: str) -> None
     assert found == {"cluster": "c", "groupId": "orders"} | {
         name: value for name, value in fields.items() if value is not None
     }
+
+
+def definition_before(crd: Path) -> str | None:
+    """The resource's definition before its last change; None where the checkout does not have that commit."""
+    changes = ["git", "log", "--format=%h", "-2", "--", str(crd)]
+    changed = subprocess.run(changes, cwd=crd.parent, capture_output=True, text=True, check=False).stdout.split()
+    if len(changed) < 2:
+        return None
+    shown = ["git", "show", f"{changed[1]}:./{crd.name}"]
+    return subprocess.run(shown, cwd=crd.parent, capture_output=True, text=True, check=True).stdout
+
+
+def test_p24_objects_of_the_definition_before_live_on_after_an_upgrade(
+    installed: ControlPlane, namespace: str, objects: KubernetesScalers, advice: Callable[..., Recommendation]
+) -> None:
+    """An object that had advice under the definition of before the last change keeps its fields and its status."""
+    crd = MANIFESTS / "scalers" / "crd.yaml"
+    before = definition_before(crd)
+    if before is None:
+        pytest.skip("this checkout has no history of the definition: it is no clone, or a shallow one")
+    fields: dict[str, Any] = {
+        "cluster": "prod-eu",
+        "maxReplicas": 9,
+        "target": {"name": "orders"},
+        "objective": {"maxLagSeconds": 10},
+        "prices": {"currency": "EUR", "pricePerReplicaHour": "0.05"},
+        "group": {"protocol": "Cooperative", "sessionTimeoutSeconds": 30},
+        "windows": [{"schedule": "0 22 * * 5", "durationSeconds": 14400, "effect": "NoScaleIn"}],
+    }
+    settings, now = Settings(state_dir=Path("nowhere")), datetime.now(UTC)  # noqa: TID251  # the server's clock
+    scalers = Scalers(objects=objects, settings=settings, tenants=Tenants(followed=(namespace,)))
+    installed.apply(before)
+    try:
+        wait_until_served(installed)
+        installed.apply(json.dumps(scaler(namespace, **fields)))
+        wait_until(lambda: names(objects) == ["orders"])
+        scalers.look({("prod-eu", "orders")}, now=now)
+        assert scalers.report([advice(issued_at=now, valid_until=now + timedelta(seconds=300))], now=now) == 1
+        read_before = scalers.of("prod-eu", "orders"), scalers.decision_of("prod-eu", "orders")
+        seen_before = one_object(installed, namespace)
+    finally:
+        installed.apply(crd.read_text(encoding="utf-8"))
+    wait_until_served(installed)
+    seen = one_object(installed, namespace)
+    assert seen["spec"].items() >= seen_before["spec"].items()
+    assert seen["status"] == seen_before["status"]
+    scalers.look({("prod-eu", "orders")}, now=now)
+    assert (scalers.of("prod-eu", "orders"), scalers.decision_of("prod-eu", "orders")) == read_before
+    moved = advice(recommendation_id="r-2", desired_replicas=9, issued_at=now, valid_until=now + timedelta(seconds=300))
+    assert scalers.report([moved], now=now) == 1
+
+
+def one_object(cluster: ControlPlane, namespace: str) -> dict[str, Any]:
+    """The object `orders`, as the server has it."""
+    found: dict[str, Any] = json.loads(cluster.kubectl("-n", namespace, "get", "cgs", "orders", "-o", "json"))
+    return found
 
 
 def test_the_example_of_the_page_is_accepted(installed: ControlPlane, namespace: str) -> None:
