@@ -79,6 +79,7 @@ def test_p16_spark_that_is_killed_or_hangs_costs_the_rows_nothing_but_time(
 ) -> None:
     """The JVM ended advice and REST with it; the next one goes on where the table ends, and every row is there once."""
     monkeypatch.setattr("cli.spark_process.HUNG_AFTER_SECONDS", 20.0)
+    others = set(processes_of(os.getpid(), "java"))
     counted: list[str] = []
     stop, samples, out = threading.Event(), folder / "samples", folder / "features"
     with (
@@ -104,7 +105,7 @@ def test_p16_spark_that_is_killed_or_hangs_costs_the_rows_nothing_but_time(
     assert counted[0] == "part"
     if end is signal.SIGSTOP:
         os.kill(victim_pid, signal.SIGKILL)  # it does not hear that its parent is gone
-    assert not list(processes_of(os.getpid(), "java"))
+    assert set(processes_of(os.getpid(), "java")) <= others
 
 
 @pytest.mark.spark
@@ -112,10 +113,11 @@ def test_p16_spark_that_is_killed_or_hangs_costs_the_rows_nothing_but_time(
 def test_errors_of_the_job_come_as_they_are_and_a_stop_ends_the_process(tmp_path: Path) -> None:
     """A folder without samples is one sentence, as in `lagcast features`."""
     (tmp_path / "samples").mkdir()
+    others = set(processes_of(os.getpid(), "java"))
     spark = SparkProcess(tmp_path / "samples", tmp_path / "features", log_path=tmp_path / "spark.log")
     with pytest.raises(FeaturesError, match="holds no parquet file"):
         spark.make(threading.Event())
     stopped = threading.Event()
     stopped.set()
     spark.follow(stopped)
-    assert not list(processes_of(os.getpid(), "java"))
+    assert set(processes_of(os.getpid(), "java")) <= others
