@@ -194,6 +194,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
     from recommender.borders import Borders
+    from recommender.instants import Pulse
     from recommender.latest_inputs import LatestInputs
 
     asks_cluster = bool(options.kubernetes) or options.lease is not None or options.access.token_review
