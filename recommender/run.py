@@ -3,7 +3,7 @@
 `now` is an argument of every step. Only `run_forever` waits, by the `instants` that it is given.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -144,6 +144,7 @@ class Recommender:
             self._read_holds(now=now)
             obstacles = self._obstacles()
             groups = self._groups(obstacles, now=now)
+            self._forget_all_but(groups)
             first = [] if self._watched or self._outage else [group for group in groups if group not in obstacles]
             opened = self._opened(first, now=now)
             self._share_lessons()
@@ -197,6 +198,14 @@ class Recommender:
         else:
             self.borders.passed("step", "histories")
         return sorted({*found, *obstacles})
+
+    def _forget_all_but(self, groups: Collection[Group]) -> None:
+        """Drop what is kept in memory of groups that are gone; while nothing can be read, none is."""
+        if self._outage is None:
+            for group in self._latest_keys.keys() - set(groups):
+                del self._latest_keys[group]
+                self._watched.pop(group, None)
+                self.latest_inputs.keep(group, None)
 
     def _step(
         self,

@@ -177,6 +177,22 @@ def test_p17_while_the_table_cannot_be_read_known_groups_are_refused_and_stored(
     assert isinstance(decision, Recommendation)
 
 
+def test_a_group_that_is_gone_is_not_kept_in_memory_and_returns_as_after_a_restart(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """Four weeks of its rows are: a group whose name has a date is another one each day."""
+    rows = Rows([replace(each, group=group) for group in ("a", "b") for each in hour])
+    loop, alive = make(rows), list(rows.rows)
+    loop.run_once(now=now)
+    rows.rows = [each for each in alive if each.group == "b"]
+    (kept,) = loop.run_once(now=now + timedelta(minutes=1))
+    assert kept.group == "b"
+    assert list(loop._watched) == [("c", "b")]
+    assert loop.latest_inputs.of(("c", "a")) is None
+    rows.rows = alive
+    assert [each.group for each in loop.run_once(now=now + timedelta(minutes=2))] == ["a", "b"]
+
+
 def test_p17_a_decision_that_cannot_be_stored_is_its_own_groups_refusal(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
