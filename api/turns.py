@@ -14,6 +14,8 @@ Answer = TypeVar("Answer")
 # Of the time in which decisions are made, readers take this share at most. Both are of one process, where only one
 # thread at a time runs Python: forty readers at their own pace took 40 of 41 parts of it.
 READERS_SHARE = 0.1
+# The next one never waits longer than this for what the last one took: KEDA and Prometheus wait 3 s and 10 s.
+MOST_REST_SECONDS = 1.0
 # A page of the whole fleet is kept for ten times as long as it took to make, and never longer than this: a standby
 # leads 5 s after a leader has stopped at the earliest, and both must not show advice.
 MOST_KEPT_SECONDS = 4.0
@@ -82,5 +84,5 @@ class Turns:
             answer = work()
         finally:
             cpu_seconds = time.thread_time() - begun
-            self._owed_seconds = cpu_seconds * (1.0 / READERS_SHARE - 1.0)
+            self._owed_seconds = min(MOST_REST_SECONDS, cpu_seconds * (1.0 / READERS_SHARE - 1.0))
         return answer, cpu_seconds

@@ -68,6 +68,20 @@ def test_while_decisions_are_made_readers_have_a_tenth_of_the_time() -> None:
     assert calls[-1] - calls[0] >= 4 * 0.01 / READERS_SHARE
 
 
+def test_a_page_that_took_long_does_not_keep_the_next_reader_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger of 3,000 groups takes seconds, and KEDA waits three."""
+    monkeypatch.setattr("api.turns.MOST_REST_SECONDS", 0.05)
+    calls: list[float] = []
+
+    async def read() -> None:
+        turns = Turns(clock=clock, is_deciding=lambda: True)
+        await turns.run(working(0.2, calls))
+        await turns.run(working(0.0, calls))
+
+    asyncio.run(read())
+    assert calls[1] - calls[0] < 9 * 0.2
+
+
 def test_more_requests_than_connections_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their callers may be gone: they cost the memory of the process otherwise."""
     monkeypatch.setattr("api.turns.MOST_WAITING", 3)
