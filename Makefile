@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery docs lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery docs sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -156,13 +156,17 @@ lab-discovery: MINUTES := 60
 lab-discovery: $(READY) ## what lagcast finds out of ten groups from a Kafka address: make lab-discovery OUT=FILE MINUTES=60
 	@$(BIN)/python -m benchmarks.discovery --out "$(OUT)" --minutes $(MINUTES)
 
-docs: $(READY) ## rewrite what is made of the code: docs/settings.md, the resource's definition, the chart's schema and alerts
+docs: $(READY) ## rewrite what is made of the code: docs/settings.md, docs/licences.md, the resource's definition, the chart's schema and alerts
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md
 	@$(BIN)/python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
 	@cp deploy/manifests/scalers/crd.yaml deploy/chart/files/consumergroupscalers.yaml
 	@$(BIN)/lagcast export prometheus-rule > deploy/chart/files/prometheus-rule.yaml
 	@$(BIN)/lagcast export dashboard > deploy/chart/files/dashboard.json
 	@$(BIN)/python scripts/chart_schema.py > deploy/chart/values.schema.json
+	@$(BIN)/python scripts/licences_page.py > docs/licences.md
+
+sbom: $(READY) ## the packages that lagcast needs, with the hashes of their files, as CycloneDX: build/sbom.json
+	@$(BIN)/python scripts/sbom.py
 
 lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
 	@scripts/lock
