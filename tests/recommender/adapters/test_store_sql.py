@@ -430,6 +430,23 @@ class TestSqlStore(DecisionStoreContract):
         with pytest.raises(RejectedError, match=r"decisions\.sqlite was written by a newer lagcast .*9999"):
             SqlDecisionStore(sqlite_url(path))
 
+    def test_a_full_disk_is_told_as_an_outage_and_over_when_there_is_room(
+        self, store: SqlDecisionStore, advice: MakeAdvice
+    ) -> None:
+        """SQLite itself says so at its own limit of pages; the loop refuses until the next write succeeds."""
+        limit = ["PRAGMA max_page_count = 1"]
+
+        def no_room(connection: Any, *_: object) -> None:  # noqa: ANN401  # the driver's own
+            connection.execute(limit[0])
+
+        sa.event.listen(store._engine, "checkout", no_room)
+        decisions = [advice(recommendation_id=f"r-{n}", issued_at=START + n * MINUTE) for n in range(100)]
+        with pytest.raises(UnavailableError, match=r"could not save to the decision store .*disk is full"):
+            list(map(store.save, decisions))
+        limit[0] = "PRAGMA max_page_count = 100000"
+        store.save(advice(recommendation_id="later", issued_at=START + timedelta(days=1)))
+        assert store.by_id("later") is not None
+
     def test_readers_who_take_all_connections_are_told_so_and_leave_another_store_alone(
         self, store: SqlDecisionStore, path: Path, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
     ) -> None:
