@@ -45,10 +45,6 @@ class Borders:
         if self._failing.pop((unit, name), None) is not None:
             _log.info(f"{unit}_works_again", name=name)
 
-    def is_failing(self, unit: Unit, name: str) -> bool:
-        """True if the unit has failed since it last passed."""
-        return (unit, name) in self._failing
-
     @contextmanager
     def around(
         self,

@@ -20,13 +20,16 @@ class LongDecisions:
 
     def __init__(self) -> None:
         self._long_before: set[Group] = set()
-        self._resting: dict[Group, tuple[datetime, Decision]] = {}
+        self._resting: dict[Group, tuple[datetime, datetime, Decision]] = {}
 
     def resting(self, group: Group, *, now: datetime) -> Decision | None:
         """The last decision on the group while it rests; None for a group that is to be decided now."""
-        if group in self._resting and self._resting[group][0] <= now:
-            del self._resting[group]
-        return self._resting[group][1] if group in self._resting else None
+        if group in self._resting:
+            began, until, decision = self._resting[group]
+            if began <= now < until:
+                return decision
+            del self._resting[group]  # over, or the clock was set back
+        return None
 
     def note(self, decision: Decision, *, seconds: float, now: datetime) -> None:
         """Note how long a decision took to make, store and publish."""
@@ -38,7 +41,7 @@ class LongDecisions:
             self._long_before.add(group)
             return
         until = now + timedelta(seconds=seconds / SHARE_OF_TIME)
-        self._resting[group] = until, decision
+        self._resting[group] = now, until, decision
         _log.warning(
             "long_decisions",
             cluster=decision.cluster,
@@ -46,6 +49,11 @@ class LongDecisions:
             seconds=round(seconds, 1),
             next_decision_at=until.isoformat(),
         )
+
+    def forget(self, group: Group) -> None:
+        """Keep nothing of a group that is gone."""
+        self._long_before.discard(group)
+        self._resting.pop(group, None)
 
     def clear(self) -> None:
         """Let no group rest."""

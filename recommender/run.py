@@ -151,7 +151,7 @@ class Recommender:
         decisions = []
         for group in groups:
             resting = self._long_decisions.resting(group, now=now)
-            if resting is not None:
+            if resting is not None and not self._is_stopped(group, obstacles, now=now):
                 decisions.append(resting)
                 continue
             decision = self._step(group, obstacles.get(group), times, now=now, opened=opened)
@@ -199,12 +199,17 @@ class Recommender:
             self.borders.passed("step", "histories")
         return sorted({*found, *obstacles})
 
+    def _is_stopped(self, group: Group, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> bool:
+        """True if this cycle has to say so of the group, however long its decisions take."""
+        return bool(self._outage) or group in obstacles or self._hold_on(group, now=now) is not None
+
     def _forget_all_but(self, groups: Collection[Group]) -> None:
         """Drop what is kept in memory of groups that are gone; while nothing can be read, none is."""
         if self._outage is None:
             for group in self._latest_keys.keys() - set(groups):
                 del self._latest_keys[group]
                 self._watched.pop(group, None)
+                self._long_decisions.forget(group)
                 self.latest_inputs.keep(group, None)
 
     def _step(

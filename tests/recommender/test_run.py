@@ -29,6 +29,7 @@ from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.ports import Obstacle, UnavailableError
+from recommender.resting import LongDecisions
 from recommender.run import LOOK_BACK, Recommender, run_forever
 from recommender.steps import Step
 from tests.recommender.loop import RecordingPublisher, Rows
@@ -175,6 +176,42 @@ def test_p17_while_the_table_cannot_be_read_known_groups_are_refused_and_stored(
     assert loop.store.latest("c", "orders") == refusal
     (decision,) = loop.run_once(now=later + timedelta(minutes=1))
     assert isinstance(decision, Recommendation)
+
+
+def test_a_group_whose_decisions_take_long_rests_and_a_hold_is_in_force_all_the_same(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """By a timer on which each look takes two seconds: the second long decision in a row is followed by a rest."""
+    publisher = RecordingPublisher()
+    loop = make(Rows(hour), [publisher])
+    loop.timer = (2.0 * number for number in count()).__next__
+    first, second, resting = (loop.run_once(now=now + timedelta(seconds=15 * step))[0] for step in range(3))
+    assert publisher.decisions == [first, second]
+    assert resting is second
+    loop.store.place_hold(Hold(scope=HoldScope(group="orders"), reason="sale", placed_at=now))
+    (held,) = loop.run_once(now=now + timedelta(seconds=45))
+    assert isinstance(held, Recommendation)
+    assert held.binding_rule == "hold"
+    loop.store.release_hold(HoldScope(group="orders"))
+    (after,) = loop.run_once(now=now + timedelta(hours=1))
+    assert after is publisher.decisions[-1]
+    assert len(publisher.decisions) == 4
+
+
+def test_a_group_rests_no_longer_than_its_time_by_a_clock_that_was_set_back(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """Nor does one short decision in between leave a rest."""
+    loop = make(Rows(hour))
+    (decision,) = loop.run_once(now=now)
+    rests = LongDecisions()
+    for seconds in (6.0, 1.0, 6.0):
+        rests.note(decision, seconds=seconds, now=now)
+    assert rests.resting(("c", "orders"), now=now) is None
+    rests.note(decision, seconds=6.0, now=now)
+    assert rests.resting(("c", "orders"), now=now + timedelta(seconds=119)) is decision
+    assert rests.resting(("c", "orders"), now=now - timedelta(days=1)) is None
+    assert rests.resting(("c", "orders"), now=now) is None
 
 
 def test_a_group_that_is_gone_is_not_kept_in_memory_and_returns_as_after_a_restart(
