@@ -47,17 +47,34 @@ class MalformedError(AdapterError):
     """A response outside the agreed schema."""
 
 
+class AccountPart(NamedTuple):
+    """A quarter of an hour, from `began_at` on, of what following has cost a group: a document that no store reads."""
+
+    cluster: str
+    group: str
+    began_at: datetime
+    document: str
+
+
 class DecisionStore(Protocol):
     """Keeps every decision that was published and every move that was graded: a saved record is never changed.
 
-    It keeps the holds in force, too, at most one for each scope.
+    It keeps the holds in force, too, at most one for each scope, and the last day of each group's account.
 
     Both come back equal to the saved ones; in a list, one that cannot be read is a refusal with that reason. Errors:
     UnavailableError where the store does not respond.
     """
 
-    def save(self, decision: Decision) -> None:
-        """Keep `decision`, unless one with its id is kept already: an id names one decision for good."""
+    def save(self, decision: Decision, account: Sequence[AccountPart] = ()) -> None:
+        """Keep `decision`, unless one with its id is kept already: an id names one decision for good.
+
+        In the same transaction `account`: the parts of the account that it was made from which have changed, in place
+        of those with the same group and beginning.
+        """
+        ...
+
+    def account(self, cluster: str, group: str, *, since: datetime) -> tuple[AccountPart, ...]:
+        """The parts of the group's account that began at `since` or later, oldest first."""
         ...
 
     def latest(self, cluster: str, group: str) -> Decision | None:
@@ -94,7 +111,7 @@ class DecisionStore(Protocol):
         ...
 
     def thin(self, *, now: datetime) -> int:
-        """Delete decisions that are no longer needed; returns the number of deleted ones.
+        """Delete decisions that are no longer needed; returns the number of deleted ones. Accounts are kept for a day.
 
         Older than a day: those that repeat an earlier decision of the group in the same clock hour. Older than 90 days:
         all but the last one of each group. Graded moves stay: learning needs them.

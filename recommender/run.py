@@ -27,10 +27,20 @@ from recommender.deciding.hold import Hold, hold_on
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
+from recommender.following.kept_account import AccountSlot, account_of, kept_since, part_of
 from recommender.following.session import Session
 from recommender.latest_inputs import Decided, LatestInputs
 from recommender.obstacles import failure, outage, refused
-from recommender.ports import AdapterError, DecisionStore, Group, Obstacle, Publisher, UnavailableError, dedup_key
+from recommender.ports import (
+    AccountPart,
+    AdapterError,
+    DecisionStore,
+    Group,
+    Obstacle,
+    Publisher,
+    UnavailableError,
+    dedup_key,
+)
 from recommender.resting import LongDecisions
 from recommender.steps import Step, StepTimes, Timer
 
@@ -361,7 +371,10 @@ class Recommender:
             previous = None
         newest = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(newest) if move.graded_at <= now]
-        session = Session(profile, settings, rows, previous=previous, outcomes=outcomes, caller=self.caller)
+        account = self._account(group, now=now)
+        session = Session(
+            *(profile, settings, rows), previous=previous, outcomes=outcomes, account=account, caller=self.caller
+        )
         session.start_from(self._similar.get(kind_of(profile)))
         for stop in stops:
             session.measured(stop)
@@ -396,14 +409,28 @@ class Recommender:
         """The decision once it is stored; a refusal in place of one that cannot be stored, which nobody could audit."""
         if self._store_is_down:
             return decision
+        group = (decision.cluster, decision.group)
         try:
             with self._storing(times):
-                self.store.save(decision)
+                self.store.save(decision, self._account_changes(group))
         except NotLeadingError:
             raise
         except Exception as error:  # noqa: BLE001  # as in `_decide`
-            return self._failure((decision.cluster, decision.group), error, now=now)
+            return self._failure(group, error, now=now)
         return decision
+
+    def _account_changes(self, group: Group) -> tuple[AccountPart, ...]:
+        """The parts of a group's account that the store does not have yet."""
+        watched = self._watched.get(group)
+        slots = () if watched is None else watched.session.drain_account()
+        return tuple(part_of(slot, cluster=group[0], group=group[1]) for slot in slots)
+
+    def _account(self, group: Group, *, now: datetime) -> Sequence[AccountSlot]:
+        """The account that was kept of a group; none where it cannot be read, and a new one begins."""
+        parts = self.store.account(*group, since=kept_since(now))
+        with self.borders.around("document", f"account of {'/'.join(group)}", expected=(ValueError,)):
+            return [each for each in account_of(parts) if each.state.seen_until <= now]
+        return ()
 
     @contextmanager
     def _storing(self, times: StepTimes) -> Iterator[None]:

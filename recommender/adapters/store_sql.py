@@ -27,6 +27,7 @@ from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
+    AccountPart,
     MalformedError,
     RejectedError,
     UnavailableError,
@@ -67,7 +68,14 @@ _HOLDS = sa.table(
     sa.column("placed_at", sa.DateTime()),
     sa.column("until", sa.DateTime()),
 )
-_COLUMNS, _MOVES = _TABLE.c, _OUTCOMES.c
+_ACCOUNTS = sa.table(
+    "accounts",
+    *(sa.column(name) for name in ("cluster", "group", "document")),
+    sa.column("began_at", sa.DateTime()),
+)
+# Parts of accounts are needed for a day and a quarter of an hour.
+_ACCOUNTS_KEPT_LONGER = timedelta(hours=1)
+_COLUMNS, _MOVES, _PARTS = _TABLE.c, _OUTCOMES.c, _ACCOUNTS.c
 _SCOPE = ("cluster", "namespace", "group")
 _READ = sa.select(_COLUMNS.id, _COLUMNS.cluster, _COLUMNS.group, _COLUMNS.issued_at, _COLUMNS.kind, _COLUMNS.document)
 # So many of a group's last recommendations are looked at for one that can be read.
@@ -97,11 +105,12 @@ class SqlDecisionStore:
         """Close the connections."""
         self._engine.dispose()
 
-    def save(self, decision: Decision) -> None:
-        """Keep `decision`, unless one with its id is kept already: an id names one decision for good."""
+    def save(self, decision: Decision, account: Sequence[AccountPart] = ()) -> None:
+        """Keep `decision` unless one with its id is kept; and what has changed of the account that it was made from."""
         of_group = (_COLUMNS.cluster == decision.cluster) & (_COLUMNS.group == decision.group)
         row = _row(decision)
         with self._writing("save to") as connection:
+            self._keep_account(connection, account)
             # The write comes first, so that SQLite takes its lock before any read of data that another may change.
             if not connection.execute(self._insert_unless_kept(_TABLE, ["id"]).values(row)).rowcount:
                 return
@@ -109,6 +118,24 @@ class SqlDecisionStore:
                 return
             connection.execute(sa.update(_TABLE).where(of_group, _COLUMNS.newest).values(newest=False))
             connection.execute(sa.update(_TABLE).where(_COLUMNS.id == row["id"]).values(newest=True))
+
+    def _keep_account(self, connection: sa.Connection, account: Sequence[AccountPart]) -> None:
+        if not account:
+            return
+        insert = self._insert(_ACCOUNTS)
+        upsert = insert.on_conflict_do_update(
+            index_elements=["cluster", "group", "began_at"], set_={"document": insert.excluded.document}
+        )
+        connection.execute(upsert, [part._asdict() | {"began_at": _utc(part.began_at)} for part in account])
+
+    def account(self, cluster: str, group: str, *, since: datetime) -> tuple[AccountPart, ...]:
+        """The parts of the group's account that began at `since` or later, oldest first."""
+        of_group = (_PARTS.cluster == cluster) & (_PARTS.group == group)
+        parts = sa.select(_ACCOUNTS).where(of_group, _PARTS.began_at >= _utc(since)).order_by(_PARTS.began_at)
+        found = self._rows(parts)
+        return tuple(
+            AccountPart(row.cluster, row.group, row.began_at.replace(tzinfo=UTC), row.document) for row in found
+        )
 
     def latest(self, cluster: str, group: str) -> Decision | None:
         """The decision issued last for this group, be it advice or a refusal."""
@@ -167,9 +194,11 @@ class SqlDecisionStore:
 
     def thin(self, *, now: datetime) -> int:
         """Delete repetitions older than a day, and decisions older than 90 days; returns how many were deleted."""
+        accounts_kept_since = thinned_until(now) - _ACCOUNTS_KEPT_LONGER
         old = ~_COLUMNS.newest & (_COLUMNS.issued_at < _utc(now - FORGOTTEN_AFTER))
         with self._writing("thin out") as connection:
             gone = connection.execute(sa.delete(_TABLE).where(old)).rowcount
+            connection.execute(sa.delete(_ACCOUNTS).where(_PARTS.began_at < _utc(accounts_kept_since)))
         hours = [sa.extract(part, _COLUMNS.issued_at) for part in ("year", "month", "day", "hour")]
         crowded = (
             sa.select(_COLUMNS.cluster, _COLUMNS.group, sa.func.min(_COLUMNS.issued_at).label("first"))
@@ -248,10 +277,12 @@ class SqlDecisionStore:
             yield connection
             self._may_write()
 
+    def _insert(self, table: sa.TableClause) -> postgresql.Insert | sqlite.Insert:
+        # What a conflict does is written alike in both databases, but not part of standard SQL: each has its own class.
+        return (postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert)(table)
+
     def _insert_unless_kept(self, table: sa.TableClause, key: list[str]) -> postgresql.Insert | sqlite.Insert:
-        # The clause is the same in both databases, but not part of standard SQL, so that each dialect has its own.
-        insert = postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
-        return insert(table).on_conflict_do_nothing(index_elements=key)
+        return self._insert(table).on_conflict_do_nothing(index_elements=key)
 
     def _one(self, query: sa.Select[Any]) -> Decision | None:
         found = self._many(query)

@@ -10,8 +10,9 @@ never cost more than (1 + SLACK_RATIO) of the best one, one change and the regre
 """
 
 from collections import deque
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import product, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,14 @@ from cost_model.shadows.tables import MoveTimes, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond, Replicas
 from recommender.deciding.recommendation import FallbackStanding, ForecastValue
+from recommender.following.kept_account import (
+    SLOT_SECONDS,
+    SLOTS,
+    AccountSlot,
+    AccountState,
+    CountedRow,
+    SteeredState,
+)
 from recommender.following.lateness import HALF_LIFE_SECONDS, Lateness, Standstill, Strength
 
 # Margins over the produce rate, and times without need before a removal. Which is cheapest differs: on bursts and quick
@@ -48,11 +57,6 @@ HOLD_SECONDS = (30.0, 120.0, 600.0, 1800.0, 7200.0)
 DRAIN_SECONDS = 60.0
 # The first scaler never moves from the largest useful count.
 FIXED = 0
-# The costs of a day are remembered, by the quarter of an hour: those of the last hours, and those of yesterday's next
-# hours, for a scaler that suits the night may not suit the morning. Both count half with each six hours from now, the
-# half-life of lateness.
-SLOT_SECONDS = 900
-SLOTS = SECONDS_PER_DAY // SLOT_SECONDS + 1
 # The places of groups that are scaled from outside: by plans that are not followed, and as the group is.
 WITH_FORECAST, WITHOUT_FORECAST, AS_IT_IS = 0, 1, 2
 PLANNERS = (WITH_FORECAST, WITHOUT_FORECAST)
@@ -89,23 +93,6 @@ class FollowedPolicy(NamedTuple):
     replicas: int | None
 
 
-class _Row(NamedTuple):
-    """One row, which scaler was `followed` (-1: plans were), and pod-seconds and late messages of the group itself.
-
-    They count in the `account` of its `slot`. `plans` are those of both kinds of plans; `decided`: there were some.
-    """
-
-    seconds: float
-    rate: float
-    followed: int
-    pod_seconds: float
-    late_messages: float
-    account: int
-    plans: FloatArray
-    slot: int
-    decided: bool
-
-
 class Experts:
     """The shadows of one group, the account of its plans, and who is followed."""
 
@@ -131,7 +118,7 @@ class Experts:
             drain_seconds=np.full(scalers, DRAIN_SECONDS),
             least=np.array([len(counts) - 1, *[0] * len(settings)]),
         )
-        self._rows: deque[_Row] = deque()
+        self._rows: deque[CountedRow] = deque()
         self._slot = 0
         self._members = members
         self._lateness, self._strength = Lateness(profile, max_lag_seconds=max_lag_seconds), Strength(profile)
@@ -141,23 +128,105 @@ class Experts:
         self._handing_over_seconds = 0.0
         self._decided = False
         self._since_plans_seconds = [PLANS_EVERY_SECONDS for _ in PLANNERS]
-        self._paid, self._regret = np.zeros((SLOTS, COLUMNS)), 0.0
+        self._plans, self._paid = np.zeros((SLOTS, len(PLANNERS), COLUMNS)), np.zeros((SLOTS, COLUMNS))
+        self._regret = 0.0
+        self._seen_until = self._decided_after = datetime.min.replace(tzinfo=UTC)
+        self._changed_slots: set[int] = set()
         self._replay()
         self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(members))
 
     def _replay(self) -> None:
         """Play everything that is remembered again, with the estimates of now."""
-        self._played_with = (MoveTimes.of(self._profile, self._learned), self._capacity)
+        self._play_all(MoveTimes.of(self._profile, self._learned))
+
+    def _play_all(self, times: MoveTimes) -> None:
+        """Play everything that is remembered again, with these times of moves, and the capacity and members of now."""
+        self._played_with, self._played_members = (times, self._capacity), self._members
         self._tables = tables_of(self._profile, self._played_with[0], max_lag_seconds=self._limit)
         place, scalers = self._place_of(self._members), self._rules.kind.size
         self._shadows = shadows_of(scalers, members=place)
         self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
-        self._plans = np.zeros((SLOTS, len(PLANNERS), COLUMNS))
         rows = tuple(self._rows)
         self._play([row for row in rows if not row.decided], self._before)
         self._play([row for row in rows if row.decided], self._since)
         # Late messages of the group as its shadow has them, and as its lag shows them.
         self._late_played, self._late_seen = 0.0, 0.0
+
+    def resume(self, account: Sequence[AccountSlot]) -> None:
+        """Go on with an account that was kept, oldest slot first; rows before its first one were observed already.
+
+        Where useful counts have changed since, plans that are not followed begin with the group's own.
+        """
+        state = account[-1].state
+        self._decided, self._slot = True, account[-1].slot
+        for slot in account:
+            if slot.slot <= self._slot - SLOTS:
+                continue
+            self._rows.extend(slot.rows)
+            self._plans[slot.slot % SLOTS], self._paid[slot.slot % SLOTS] = np.array(slot.plans), np.array(slot.paid)
+        self._forget()
+        self._members, self._capacity = state.played_members, MessagesPerSecond(state.played_capacity)
+        self._play_all(state.played_times)
+        self._members, self._capacity = state.members, MessagesPerSecond(state.capacity)
+        self._late_played, self._late_seen = state.late_played, state.late_seen
+        self._followed, self._planner, self._regret = state.followed, state.planner, state.regret
+        self._handing_over_seconds = state.handing_over_seconds
+        self._since_plans_seconds = list(state.since_plans_seconds)
+        self._lateness.waits, self._strength.state = state.waits, state.strength
+        self._standstill.state = state.standstill
+        self._seen_until, self._decided_after = state.seen_until, state.decided_after
+        self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
+        if state.counts == self._counts:
+            self._beside = state.beside.shadows()
+
+    def drain_account(self) -> tuple[AccountSlot, ...]:
+        """The slots of the account that have changed since the last call, oldest first, to be kept."""
+        changed = sorted(self._changed_slots)
+        if not changed:
+            return ()
+        self._changed_slots.clear()
+        rows: dict[int, list[CountedRow]] = {slot: [] for slot in changed}
+        for row in takewhile(lambda row: row.decided and row.slot >= changed[0], reversed(self._rows)):
+            rows[row.slot].append(row)
+        state = self._state
+        return tuple(
+            AccountSlot(
+                slot=slot,
+                rows=tuple(reversed(rows[slot])),
+                plans=tuple(tuple(costs) for costs in self._plans[slot % SLOTS].tolist()),
+                paid=tuple(self._paid[slot % SLOTS].tolist()),
+                state=state,
+            )
+            for slot in changed
+        )
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return tuple(int(count) for count in self._tables.counts)
+
+    @property
+    def _state(self) -> AccountState:
+        return AccountState(
+            seen_until=self._seen_until,
+            decided_after=self._decided_after,
+            counts=self._counts,
+            followed=self._followed,
+            planner=self._planner,
+            regret=self._regret,
+            handing_over_seconds=self._handing_over_seconds,
+            since_plans_seconds=tuple(self._since_plans_seconds),
+            members=self._members,
+            capacity=self._capacity,
+            played_times=self._played_with[0],
+            played_capacity=self._played_with[1],
+            played_members=self._played_members,
+            late_played=self._late_played,
+            late_seen=self._late_seen,
+            waits=self._lateness.waits,
+            strength=self._strength.state,
+            standstill=self._standstill.state,
+            beside=SteeredState.of(self._beside),
+        )
 
     def _place_of(self, members: int) -> int:
         """The place of the useful count that carries as much as so many members; the least for none."""
@@ -167,23 +236,28 @@ class Experts:
     def _service(self) -> Service:
         return Service(self._capacity, self._limit)
 
-    def _play(self, rows: list[_Row], spent: FloatArray) -> None:
+    def _play(self, rows: list[CountedRow], spent: FloatArray) -> None:
         if not rows:
             return
-        columns = [np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)]
-        play_rows(self._tables, self._rules, self._shadows, PlayedRows(*columns), self._service, spent)
-        for row in rows:
-            self._plans[row.account] += row.plans
+        seconds, rate, followed, pod_seconds, late, slots = (
+            np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)
+        )
+        played = PlayedRows(seconds, rate, followed, pod_seconds, late, account=slots % SLOTS)
+        play_rows(self._tables, self._rules, self._shadows, played, self._service, spent)
 
-    def observe(self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned) -> None:
+    def observe(
+        self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned, is_advised: bool = True
+    ) -> None:
         """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none.
 
-        Nor does one without members where nobody may ask for none.
+        Nor does one without members where nobody may ask for none. Where no advice was in force, nobody is charged for
+        what the group has cost: it was not scaled by who is followed.
         """
         rate = row.produce_messages_per_second
         if row.members is None or row.lag_messages is None or not (row.members or self._profile.scale_to_zero):
             return
         carried = self._capacity * float(self._tables.carried[self._place_of(row.members)])
+        self._seen_until = row.interval_end_at
         longest = float((self._tables.whole_seconds + self._tables.longer_seconds.max(axis=2)).max())
         self._standstill.see(row, members=row.members, lag=row.lag_messages, carried=carried, pause_seconds=longest)
         if rate is None:
@@ -193,20 +267,21 @@ class Experts:
         late = self._lateness.late_messages(row, rate=rate, lag=row.lag_messages, carried=carried)
         if not self._decided:  # played as soon as one is to be chosen
             self._capacity, self._learned, self._members = capacity, learned, row.members
-            nothing = np.zeros((len(PLANNERS), COLUMNS))
-            self._remember(_Row(seconds, rate, -1, 0.0, 0.0, self._slot % SLOTS, nothing, self._slot, decided=False))
+            self._remember(CountedRow(seconds, rate, -1, 0.0, 0.0, self._slot, decided=False))
             return
         share = self._strength.see(row, members=row.members, rate=rate, late=late, capacity=capacity)
         if self._standstill.excuses(late=late):
             late = 0.0
         self._capacity, self._learned = MessagesPerSecond(to_a_tenth(share) * capacity), learned
-        newest = self._row(row.members, rate, seconds, late)
+        newest = self._row(row.members, rate, seconds, late, is_advised=is_advised)
         self._remember(newest)
+        self._changed_slots.add(newest.slot)
         if self._estimates_changed():
             self._replay()
         else:
             self._play([newest], self._since)
-        self._count_regret(newest, late)
+        if is_advised:
+            self._count_regret(newest, late)
 
     def _begin(self, row: GroupInterval) -> None:
         """Begin the slot of a row, if it is another one: costs of the day before, and its rows, are forgotten."""
@@ -215,10 +290,14 @@ class Experts:
             for spent in (self._before, self._since, self._plans, self._paid):
                 spent[begun % SLOTS] = 0.0
         self._slot = slot
-        while self._rows and self._rows[0].slot <= slot - SLOTS:
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget the rows that are older than the account."""
+        while self._rows and self._rows[0].slot <= self._slot - SLOTS:
             self._rows.popleft()
 
-    def _remember(self, row: _Row) -> None:
+    def _remember(self, row: CountedRow) -> None:
         self._rows.append(row)
         for planner in PLANNERS:
             self._since_plans_seconds[planner] += row.seconds
@@ -230,9 +309,9 @@ class Experts:
         weights: FloatArray = 0.5 ** (ages / HALF_LIFE_SECONDS) + 0.5 ** ((SECONDS_PER_DAY - ages) / HALF_LIFE_SECONDS)
         return weights
 
-    def _count_regret(self, newest: _Row, late_messages: float) -> None:
+    def _count_regret(self, newest: CountedRow, late_messages: float) -> None:
         """Count what was paid above the cost of the followed one, had it been followed all the time."""
-        self._paid[newest.account] += (newest.pod_seconds, late_messages)
+        self._paid[newest.slot % SLOTS] += (newest.pod_seconds, late_messages)
         alone = self._costs_of_plans[self._planner]
         if self._followed is not None:
             alone = float(self._priced(self._weighted(self._since))[self._followed])
@@ -251,7 +330,7 @@ class Experts:
             times != MoveTimes.of(self._profile, self._learned) or abs(self._capacity / capacity - 1.0) > LEAST_CHANGE
         )
 
-    def _row(self, members: int, rate: float, seconds: float, late: float) -> _Row:
+    def _row(self, members: int, rate: float, seconds: float, late: float, *, is_advised: bool) -> CountedRow:
         """The row, with what it has cost the group and plans; these cost what the group does while followed."""
         place, beside = self._place_of(members), self._beside
         started = max(0, members - self._members) * self._played_with[0].start_up_seconds
@@ -264,17 +343,16 @@ class Experts:
         self._late_played = self._late_played * fade + played[AS_IT_IS, LATE]
         pod_seconds, plans = members * seconds + started, played[: len(PLANNERS)].copy()
         plans[:, LATE] *= self.lateness_ratio
-        charged = self._charged(members, seconds, late)
+        charged = self._charged(members, seconds, late) and is_advised
         if self._followed is None and charged:
             plans[self._planner] = (pod_seconds, late)
-        return _Row(
+        self._plans[self._slot % SLOTS] += plans
+        return CountedRow(
             seconds=seconds,
             rate=rate,
             followed=self._followed if self._followed is not None and charged else -1,
             pod_seconds=pod_seconds,
             late_messages=late / self.lateness_ratio,
-            account=self._slot % SLOTS,
-            plans=plans,
             slot=self._slot,
             decided=True,
         )
@@ -347,7 +425,7 @@ class Experts:
     def choose(self) -> FollowedPolicy:
         """Choose who is followed."""
         if not self._decided:
-            self._decided = True
+            self._decided, self._decided_after = True, self._seen_until
             self._replay()
             known_seconds = sum(row.seconds for row in self._rows)
             unknown_hours = UNKNOWN_HOURS_OF_ALL * 0.5 ** (known_seconds / HALF_LIFE_SECONDS)

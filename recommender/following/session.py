@@ -4,7 +4,7 @@ For notebooks, replays and other simulators. It keeps the same state as the live
 last advice) and calls the same pure `recommend`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,6 +30,7 @@ from recommender.following.careful import Caller, call
 from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, FollowedPolicy
 from recommender.following.forecast_source import Forecasts, ForecastSource
 from recommender.following.grading import MeasuredPause
+from recommender.following.kept_account import AccountSlot
 from recommender.following.ledger import Ledger
 from recommender.following.moves import MoveLearner
 
@@ -43,7 +44,8 @@ class Session:
     `profile.capacity` may be None: it is then learnt from windows in which the group worked at its limit, and before
     the first of them the result is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves
     that were graded before, oldest first: learning uses them as stored, and rows up to the newest of them are not used
-    again.
+    again. `account` is what `drain_account` gave in the last day, oldest first: with it a session goes on as the one
+    before would have; rows that came while no advice was valid are charged to nobody.
 
     A forecaster that fails, gives impossible values or exceeds the time limit of `caller` is replaced by persistence
     until it is fitted again, and the advice contains a sentence on it. The default `caller` has no time limit.
@@ -58,6 +60,7 @@ class Session:
         forecaster: Forecaster | None = None,
         previous: Recommendation | None = None,
         outcomes: Iterable[GradedMove] = (),
+        account: Sequence[AccountSlot] = (),
         caller: Caller = call,
     ) -> None:
         self._profile = profile
@@ -78,10 +81,17 @@ class Session:
         self._cluster_seen_at: datetime | None = None
         self._ledger: Ledger | None = None
         rows = tuple(history)
+        self._account = tuple(account) if settings.fallback_policy else ()
+        self._counted_until: datetime | None = None
+        self._advised_until = None if previous is None else previous.valid_until
         # Earlier rows are no part of a ledger of 24 hours: 28 days of them would take seconds.
         self._ledger_from = rows[-1].interval_end_at - timedelta(seconds=SECONDS_PER_DAY) if rows else None
         for row in rows:
             self.observe(row)
+        self._advised_until = None
+        limit = self._capacity.limit
+        if self._account and limit is not None:
+            self._resume(limit)
 
     def observe(self, row: GroupInterval) -> None:
         """Take the next base row of the feature table; it may not be older than the one before."""
@@ -93,7 +103,7 @@ class Session:
         if capacity is not None and self._settings.fallback_policy:
             self._compare(row, capacity)
         if capacity is not None and (self._ledger_from is None or row.interval_end_at > self._ledger_from):
-            self._account(row, capacity)
+            self._count(row, capacity)
 
     def measured(self, stop: MeasuredPause) -> None:
         """Take the measured pause of a rebalance; the move that caused it is graded by it."""
@@ -122,21 +132,41 @@ class Session:
         """The moves that were graded since the last call, to be stored."""
         return self._moves.drain_outcomes()
 
+    def drain_account(self) -> tuple[AccountSlot, ...]:
+        """What has changed of the account of who is followed since the last call, oldest first, to be stored."""
+        return () if self._experts is None else self._experts.drain_account()
+
     def _compare(self, row: GroupInterval, capacity: Capacity) -> None:
         """Pass the row to the shadows too; they begin with the first row that shows members."""
+        if self._account and row.interval_end_at > self._account[-1].state.decided_after:
+            self._resume(capacity)
+        if self._counted_until is not None and row.interval_end_at <= self._counted_until:
+            return
         if self._experts is None and row.members:
-            self._experts = Experts(
-                self._profile,
-                capacity=capacity.p50,
-                prices=self._settings.prices(capacity.p50),
-                max_lag_seconds=self._settings.max_lag_seconds,
-                learned=self.learned,
-                members=row.members,
-            )
+            self._experts = self._new_experts(capacity, members=row.members)
         if self._experts is not None:
-            self._experts.observe(row, capacity=capacity.p50, learned=self.learned)
+            is_advised = self._advised_until is None or row.interval_end_at <= self._advised_until
+            self._experts.observe(row, capacity=capacity.p50, learned=self.learned, is_advised=is_advised)
 
-    def _account(self, row: GroupInterval, capacity: Capacity) -> None:
+    def _resume(self, capacity: Capacity) -> None:
+        """Go on with the account that was kept, from the end of its rows."""
+        state = self._account[-1].state
+        if self._experts is None:
+            self._experts = self._new_experts(capacity, members=state.members)
+        self._experts.resume(self._account)
+        self._account, self._counted_until = (), state.seen_until
+
+    def _new_experts(self, capacity: Capacity, *, members: int) -> Experts:
+        return Experts(
+            self._profile,
+            capacity=capacity.p50,
+            prices=self._settings.prices(capacity.p50),
+            max_lag_seconds=self._settings.max_lag_seconds,
+            learned=self.learned,
+            members=members,
+        )
+
+    def _count(self, row: GroupInterval, capacity: Capacity) -> None:
         """Count the row in the ledger too, which begins with the first row that shows members."""
         if self._ledger is None and row.members:
             self._ledger = Ledger(

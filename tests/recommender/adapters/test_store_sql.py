@@ -19,6 +19,7 @@ from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
+    AccountPart,
     DecisionStore,
     MalformedError,
     RejectedError,
@@ -43,10 +44,18 @@ class MemoryDecisionStore:
         self._kept: dict[str, Decision] = {}
         self._moves: dict[tuple[str, str, datetime], GradedMove] = {}
         self._holds: dict[HoldScope, Hold] = {}
+        self._parts: dict[tuple[str, str, datetime], AccountPart] = {}
 
-    def save(self, decision: Decision) -> None:
-        """Store it unless its id is stored."""
+    def save(self, decision: Decision, account: Sequence[AccountPart] = ()) -> None:
+        """Store it unless its id is stored, and the parts."""
         self._kept.setdefault(decision_id(decision), decision)
+        self._parts.update({part[:3]: part for part in account})
+
+    def account(self, cluster: str, group: str, *, since: datetime) -> tuple[AccountPart, ...]:
+        """The parts of the group, sorted."""
+        return tuple(
+            part for key, part in sorted(self._parts.items()) if key[:2] == (cluster, group) and key[2] >= since
+        )
 
     def latest(self, cluster: str, group: str) -> Decision | None:
         """The last of the group; of two with the same instant, the later saved one."""
@@ -102,6 +111,7 @@ class MemoryDecisionStore:
                 gone.append(name)
         for name in gone:
             del self._kept[name]
+        self._parts = {key: part for key, part in self._parts.items() if now - key[2] <= timedelta(hours=25)}
         return len(gone)
 
     def place_hold(self, hold: Hold) -> None:
@@ -233,6 +243,28 @@ class DecisionStoreContract:
         assert store.latest("prod-eu", "orders") == old[-1]
         assert store.latest("prod-eu", "billing") == other
 
+    def test_p18_an_account_comes_back_in_order_and_its_newest_parts_replace_older_ones(
+        self, store: DecisionStore, advice: MakeAdvice
+    ) -> None:
+        """Parts are those of their own group, from an instant on, as they were written last."""
+        parts = [AccountPart("prod-eu", "orders", START + quarter * 15 * MINUTE, f"{quarter}") for quarter in range(3)]
+        other = AccountPart("prod-eu", "billing", START, "other")
+        store.save(advice(), [*reversed(parts), other])
+        changed = parts[2]._replace(document="changed")
+        store.save(advice(recommendation_id="r-2"), [changed])
+        store.save(advice(recommendation_id="r-3"))
+        assert store.account("prod-eu", "orders", since=START + 15 * MINUTE) == (parts[1], changed)
+        assert store.account("prod-eu", "billing", since=START) == (other,)
+
+    def test_an_account_is_kept_for_a_day(self, store: DecisionStore, advice: MakeAdvice) -> None:
+        """A group that is gone leaves nothing behind."""
+        parts = [AccountPart("prod-eu", "orders", START + hour * 60 * MINUTE, "{}") for hour in (0, 2)]
+        store.save(advice(), parts)
+        store.thin(now=START + timedelta(hours=24, minutes=15))
+        assert len(store.account("prod-eu", "orders", since=START)) == 2
+        store.thin(now=START + timedelta(hours=26))
+        assert store.account("prod-eu", "orders", since=START) == (parts[1],)
+
     def test_graded_moves_are_never_forgotten(self, store: DecisionStore, graded_move: MakeMove) -> None:
         """They are used for learning at any age."""
         store.keep_outcomes([graded_move()])
@@ -345,12 +377,12 @@ class TestSqlStore(DecisionStoreContract):
     def test_a_store_of_the_first_revision_goes_on(
         self, tmp_path: Path, advice: MakeAdvice, graded_move: MakeMove
     ) -> None:
-        """A file from before moves and holds were stored opens with its decisions, and stores both from then on."""
+        """A file from before moves, holds and accounts were stored opens with its decisions, and stores all of them."""
         url = sqlite_url(tmp_path / "old.sqlite")
         old = SqlDecisionStore(url)
         old.save(advice())
         with old._engine.begin() as connection:
-            for table in ("outcomes", "holds"):
+            for table in ("outcomes", "holds", "accounts"):
                 connection.execute(sa.text(f"DROP TABLE {table}"))
             connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
         old.close()
@@ -360,7 +392,21 @@ class TestSqlStore(DecisionStoreContract):
         assert store.outcomes("prod-eu", "orders", limit=1) == (graded_move(),)
         store.place_hold(Hold(scope=HoldScope(), reason="upgrade", placed_at=advice().issued_at))
         assert len(store.holds(now=advice().issued_at)) == 1
+        store.save(advice(recommendation_id="r-2"), [AccountPart("prod-eu", "orders", START, "{}")])
+        assert len(store.account("prod-eu", "orders", since=START)) == 1
         store.close()
+
+    def test_a_decision_is_kept_with_its_account_or_not_at_all(
+        self, store: SqlDecisionStore, advice: MakeAdvice
+    ) -> None:
+        """An account that was ahead of the advice, or behind it, would be another one than the advice was made from."""
+        with store._engine.begin() as connection:
+            connection.execute(
+                sa.text("CREATE TRIGGER full BEFORE INSERT ON decisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+            )
+        with pytest.raises(UnavailableError, match="disk full"):
+            store.save(advice(), [AccountPart("prod-eu", "orders", START, "{}")])
+        assert store.account("prod-eu", "orders", since=START) == ()
 
     def test_all_moves_are_kept_or_none(self, store: SqlDecisionStore, graded_move: MakeMove) -> None:
         """The first of two moves is not kept if the second cannot be written."""
@@ -372,7 +418,7 @@ class TestSqlStore(DecisionStoreContract):
         assert store.outcomes("prod-eu", "orders", limit=9) == ()
 
     def test_a_page_is_found_without_looking_at_the_history(self, store: SqlDecisionStore) -> None:
-        """Pages, latest decisions, latest advice and last moves each read an index, for any length of the history."""
+        """Pages, latest decisions and advice, last moves and accounts each read an index, for any length of history."""
         plans: list[str] = []
 
         def explain(connection: sa.Connection, _cursor: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401  # the driver's own
@@ -386,11 +432,13 @@ class TestSqlStore(DecisionStoreContract):
         store.latest("a", "b")
         store.latest_recommendation("a", "b")
         store.outcomes("a", "b", limit=5, before=START)
+        store.account("a", "b", since=START)
         assert [plan.split(" (")[0] for plan in plans] == [
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_by_kind",
             "SEARCH outcomes USING INDEX sqlite_autoindex_outcomes_1",
+            "SEARCH accounts USING INDEX sqlite_autoindex_accounts_1",
         ]
 
     def test_a_document_that_cannot_be_read_costs_its_own_place(

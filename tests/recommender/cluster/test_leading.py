@@ -15,7 +15,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.cluster.leadership import Elector, Fence, FencedPublisher, NotLeadingError
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
-from recommender.ports import Obstacle, Publisher, UnavailableError
+from recommender.ports import AccountPart, Obstacle, Publisher, UnavailableError
 from recommender.run import Recommender, run_forever
 from tests.recommender.leases import TERMS, World, goes_on
 from tests.recommender.loop import RecordingPublisher, Rows
@@ -146,7 +146,7 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
     leader = replica("a", [received])
     leader.elector.step()
 
-    def away(_decision: Decision) -> None:
+    def away(_decision: Decision, _account: Sequence[AccountPart]) -> None:
         message = "the connection is gone"
         raise UnavailableError(message)
 
@@ -154,9 +154,9 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
     leader.cycle(NOW)
     assert [each.reason for each in received.decisions] == ["source_unreachable"]
 
-    def frozen(decision: Decision) -> None:
+    def frozen(decision: Decision, account: Sequence[AccountPart]) -> None:
         world.now += TERMS.lease_seconds
-        away(decision)
+        away(decision, account)
 
     leader.loop.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
     leader.cycle(NOW + MINUTE)
@@ -217,9 +217,9 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
         made = replica(f"process-{number}", [between, received, after])
         real = made.store.save
 
-        def save(decision: Decision) -> None:
+        def save(decision: Decision, account: Sequence[AccountPart]) -> None:
             before.publish(decision)
-            real(decision)
+            real(decision, account)
 
         # The moment between the decision and its storing has no publisher of its own.
         made.loop.store = Saving(made.store, save)  # type: ignore[assignment]  # the rest of the port is the store's
@@ -263,7 +263,7 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
 class Saving:
     """A store with another `save`."""
 
-    def __init__(self, store: SqlDecisionStore, save: Callable[[Decision], None]) -> None:
+    def __init__(self, store: SqlDecisionStore, save: Callable[[Decision, Sequence[AccountPart]], None]) -> None:
         self._store, self.save = store, save
 
     def __getattr__(self, name: str) -> object:

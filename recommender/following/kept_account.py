@@ -1,0 +1,140 @@
+"""The account of who is followed, as it is kept: by the quarter of an hour, so that a restart goes on with it.
+
+Of the account, rows of the feature table give what messages came; who was followed, what that cost, and what plans
+would have cost are known to nobody else. Each quarter is one document, which holds the state at its end as well, so
+that the newest one and the rows of all are an account again.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from cost_model.shadows.playing import MOST_STARTING, Shadows, shadows_of
+from cost_model.shadows.tables import MoveTimes
+from forecasting.units import SECONDS_PER_DAY
+from recommender.following.lateness import StandstillState, StrengthState, Waits
+from recommender.ports import AccountPart
+
+# The costs of a day are remembered, by the quarter of an hour: those of the last hours, and those of yesterday's next
+# hours, for a scaler that suits the night may not suit the morning.
+SLOT_SECONDS = 900
+SLOTS = SECONDS_PER_DAY // SLOT_SECONDS + 1
+
+
+def kept_since(now: datetime) -> datetime:
+    """The beginning of the oldest quarter of an hour that an account of `now` consists of."""
+    oldest = int(now.timestamp()) // SLOT_SECONDS - SLOTS + 1
+    return datetime.fromtimestamp(oldest * SLOT_SECONDS, UTC)
+
+
+class CountedRow(NamedTuple):
+    """One row, which scaler was `followed` (-1: plans were), and pod-seconds and late messages of the group itself.
+
+    `slot` counts quarters of an hour since 1970. `decided`: there were plans.
+    """
+
+    seconds: float
+    rate: float
+    followed: int
+    pod_seconds: float
+    late_messages: float
+    slot: int
+    decided: bool
+
+
+class SteeredState(NamedTuple):
+    """The state of groups that are scaled from outside, by place: a `Shadows` without what only rules of its own need.
+
+    `starting` and `ready_at` are as long as the moves under way.
+    """
+
+    members: tuple[int, ...]
+    starting: tuple[tuple[int, ...], ...]
+    ready_at: tuple[tuple[float, ...], ...]
+    backlog: tuple[tuple[float, ...], ...]
+    pause_left_seconds: tuple[float, ...]
+    now: float
+
+    @classmethod
+    def of(cls, shadows: Shadows) -> "SteeredState":
+        """What has to be kept of these groups."""
+        moves = shadows.moves.tolist()
+        return cls(
+            members=tuple(shadows.members.tolist()),
+            starting=tuple(tuple(each[:n].tolist()) for each, n in zip(shadows.starting, moves, strict=True)),
+            ready_at=tuple(tuple(each[:n].tolist()) for each, n in zip(shadows.ready_at, moves, strict=True)),
+            backlog=tuple(tuple(each.tolist()) for each in shadows.backlog),
+            pause_left_seconds=tuple(shadows.pause_left_seconds.tolist()),
+            now=float(shadows.now[0]),
+        )
+
+    def shadows(self) -> Shadows:
+        """The groups again."""
+        shadows = shadows_of(len(self.members), members=0)
+        shadows.members[:], shadows.pause_left_seconds[:] = self.members, self.pause_left_seconds
+        shadows.backlog[:], shadows.now[0] = np.array(self.backlog), self.now
+        for group, (starting, ready_at) in enumerate(zip(self.starting, self.ready_at, strict=True)):
+            moves = min(len(starting), MOST_STARTING)
+            shadows.moves[group] = moves
+            shadows.starting[group, :moves], shadows.ready_at[group, :moves] = starting[:moves], ready_at[:moves]
+        return shadows
+
+
+class AccountState(NamedTuple):
+    """Who was followed at the end of a quarter, and all that the next row and the next choice depend on.
+
+    The last row that was seen ended at `seen_until`, the last one before the first choice at `decided_after`. `counts`
+    are those that places name. `played_times`, `played_capacity` and `played_members`: what shadows were played with
+    last.
+    """
+
+    seen_until: datetime
+    decided_after: datetime
+    counts: tuple[int, ...]
+    followed: int | None
+    planner: int
+    regret: float
+    handing_over_seconds: float
+    since_plans_seconds: tuple[float, ...]
+    members: int
+    capacity: float
+    played_times: MoveTimes
+    played_capacity: float
+    played_members: int
+    late_played: float
+    late_seen: float
+    waits: Waits
+    strength: StrengthState
+    standstill: StandstillState
+    beside: SteeredState
+
+
+class AccountSlot(NamedTuple):
+    """A quarter of an hour: its rows, what plans (planners, COLUMNS) and the group (COLUMNS,) have cost in it.
+
+    `state` is that of the moment when the quarter was kept.
+    """
+
+    slot: int
+    rows: tuple[CountedRow, ...]
+    plans: tuple[tuple[float, ...], ...]
+    paid: tuple[float, ...]
+    state: AccountState
+
+
+_SLOT = TypeAdapter(AccountSlot)
+
+
+def part_of(slot: AccountSlot, *, cluster: str, group: str) -> AccountPart:
+    """The quarter as a store keeps it, every float to its last bit."""
+    document = json.dumps(_SLOT.dump_python(slot, mode="json"), allow_nan=False, separators=(",", ":"))
+    return AccountPart(cluster, group, datetime.fromtimestamp(slot.slot * SLOT_SECONDS, UTC), document)
+
+
+def account_of(parts: Iterable[AccountPart]) -> Sequence[AccountSlot]:
+    """The quarters that were kept, oldest first. Errors: ValueError where one is not of this version."""
+    return [_SLOT.validate_json(part.document) for part in parts]
