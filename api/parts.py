@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
 
 
 def _in_utc(instant: datetime) -> datetime:
@@ -14,7 +14,17 @@ def _in_utc(instant: datetime) -> datetime:
         raise ValueError(message) from error
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+def _written_out(value: object) -> object:
+    """The value unless it is a number, which may be seconds or milliseconds: nobody should have to guess."""
+    try:
+        float(value)  # type: ignore[arg-type]  # whatever is no number is an error, too
+    except (TypeError, ValueError):
+        return value
+    message = "an instant has to be written out, such as 2026-01-05T12:00:00Z"
+    raise ValueError(message)
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(_written_out), AfterValidator(_in_utc)]
 
 
 class Wire(BaseModel):

@@ -85,6 +85,9 @@ def _meaning(error: Exception) -> tuple[HTTPStatus, str]:
             return _STATUSES[type(error)], str(error.args[0])
         case NoAdviceError() | UndecidedError() | AdapterError():
             return HTTPStatus.SERVICE_UNAVAILABLE, _with_next_step(error)
+        # The framework's own answer to a body whose bytes are no text; other bodies that are not JSON are a 422 too.
+        case HTTPException(status_code=HTTPStatus.BAD_REQUEST):
+            return HTTPStatus.UNPROCESSABLE_ENTITY, "the body is not JSON: its bytes are not UTF-8"
         case HTTPException():
             missing = error.status_code == HTTPStatus.NOT_FOUND
             named = "there is nothing here" if missing else error.detail

@@ -6,7 +6,7 @@ A field that is not known is absent, never null or 0. Consumers ignore fields th
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter
+from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, field_validator
 
 from api.keys import GroupKeyError, group_of_key
 from api.parts import (
@@ -320,6 +320,14 @@ class WhatIfChanges(Wire):
 
     model_config = ConfigDict(extra="forbid")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _given(cls, value: object) -> object:
+        if value is None:
+            message = "leave out what stays as it is"
+            raise ValueError(message)
+        return value
+
     policy: Literal["stable", "balanced", "compact"] | None = None
     price_per_replica_hour: FiniteFloat | None = None
     price_per_late_message: FiniteFloat | None = None
@@ -331,11 +339,11 @@ class WhatIfChanges(Wire):
     max_lag_seconds: FiniteFloat | None = None
     target_utilization: FiniteFloat | None = None
     """Plans still use less where quiet minutes of the group have shown that less is possible."""
-    capacity_messages_per_second_per_replica: FiniteFloat | None = Field(default=None, gt=0)
+    capacity_messages_per_second_per_replica: FiniteFloat | None = Field(default=None, ge=1e-6, le=1e9)
     """Taken as exact, as in the settings."""
-    min_replicas: int | None = Field(default=None, ge=1)
-    max_replicas: int | None = Field(default=None, ge=1)
-    rebalance_pause_seconds: FiniteFloat | None = Field(default=None, gt=0)
+    min_replicas: int | None = Field(default=None, ge=1, le=10**9)
+    max_replicas: int | None = Field(default=None, ge=1, le=10**9)
+    rebalance_pause_seconds: FiniteFloat | None = Field(default=None, ge=0.001, le=2**31 / 1000)
     """Believed of every move, in place of what was learned; not less than what protocol and polls take, and under
     cooperative and kip848 by the share of partitions that move."""
 

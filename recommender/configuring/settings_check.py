@@ -31,13 +31,20 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "rebalance_pause_prior_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "scenarios": (lambda count: 8 <= count <= 1024, "from 8 to 1,024"),
     "risk_weight": (lambda weight: 0 <= weight <= 1, "from 0 to 1"),
-    "horizon_seconds": (lambda seconds: seconds >= 60, "60 s or more; forecasts have one step a minute"),
+    "horizon_seconds": (
+        lambda seconds: 60 <= seconds <= 86_400,
+        "from 60 s to a day; forecasts have one step a minute",
+    ),
     "cycle_seconds": (lambda seconds: seconds >= 1, "1 s or more"),
     "scale_in_cooldown_seconds": (lambda seconds: seconds >= 0, "0 s or more"),
     "max_moves_per_hour": (lambda count: count >= 1, "1 or more; `mode: off` leaves the group as it is"),
     "valid_for_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "freshness_limit_seconds": (lambda seconds: seconds > 0, "above 0 s"),
 }
+
+
+# Every one of them has to be below this: a typing error of some digits is a number that no cost can be added to.
+_MOST = 1e12
 
 
 class HasBounds(Protocol):
@@ -67,6 +74,8 @@ def invalid_decision(decision: DecisionSettings) -> str | None:
         holds, expected = _LIMITS[field.name]
         if not (math.isfinite(value) and holds(value)):
             return f"{field.name} is {value}; it has to be {expected}"
+        if value > _MOST:
+            return f"{field.name} is {value:g}; it has to be {_MOST:g} at most"
     beside = next((name for name in BESIDE_REPLICAS if getattr(decision, name)), None)
     if decision.currency is not None and decision.price_per_replica_hour is None and beside is not None:
         return (

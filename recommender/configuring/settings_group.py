@@ -33,6 +33,11 @@ Mode = Literal["off", "recommend", "apply"]
 ANY_GROUP = "*"
 # A decision prices every useful count for every minute of the horizon: 0.7 s at 5,000 partitions, 3 s at this many.
 MOST_PARTITIONS = 20_000
+# What Kafka's settings in milliseconds can hold: one of them, and 24 days. A message in eleven days, and more than any
+# replica consumes, disk holds or group has. Beyond it stand typing errors, whose costs no float can hold.
+LEAST_SECONDS, MOST_SECONDS = 0.001, 2**31 / 1000
+LEAST_PER_SECOND, MOST_PER_SECOND = 1e-6, 1e9
+MOST_BYTES, MOST_COUNT = 1e18, 10**9
 
 _PROFILE_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(GroupProfile)}
 _STREAMS_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(StreamsProfile)}
@@ -70,27 +75,27 @@ class StreamsSettings(BaseModel):
     """True where tasks keep state in stores. Default: whether Kafka shows changelogs; where it does not tell, true, the
     slower one, so that nothing is promised that the application cannot do."""
 
-    restore_bytes: float = Field(default=_STREAMS_DEFAULTS["restore_bytes"], ge=0)
+    restore_bytes: float = Field(default=_STREAMS_DEFAULTS["restore_bytes"], ge=0, le=MOST_BYTES)
     """Bytes of changelog that all tasks together read where no copy is kept. Default: those on the brokers' disks,
     which a user with Describe on the cluster may see; where they are not known, 0."""
 
-    behind_bytes: float = Field(default=_STREAMS_DEFAULTS["behind_bytes"], ge=0)
+    behind_bytes: float = Field(default=_STREAMS_DEFAULTS["behind_bytes"], ge=0, le=MOST_BYTES)
     """Bytes of changelog that a kept copy (a standby, a volume) still has to read. Default: 0, it keeps up."""
 
-    restore_bytes_per_second: float = Field(default=_STREAMS_DEFAULTS["restore_bytes_per_second"], gt=0)
+    restore_bytes_per_second: float = Field(default=_STREAMS_DEFAULTS["restore_bytes_per_second"], ge=1, le=MOST_BYTES)
     """Bytes of changelog that one replica reads per second. Default: 10 MB/s, which is assumed: measure yours."""
 
-    standbys: int = Field(default=_STREAMS_DEFAULTS["standbys"], ge=0)
+    standbys: int = Field(default=_STREAMS_DEFAULTS["standbys"], ge=0, le=MOST_COUNT)
     """`num.standby.replicas`. Default: what its members tell each other in Kafka; where that is not known, 0, Kafka's
     own."""
 
-    max_warmup_replicas: int = _STREAMS_DEFAULTS["max_warmup_replicas"]
+    max_warmup_replicas: int = Field(default=_STREAMS_DEFAULTS["max_warmup_replicas"], ge=1, le=MOST_COUNT)
     """`max.warmup.replicas`: copies that are brought up to date at a time. Default: 2, Kafka's own."""
 
-    probing_seconds: float = Field(default=_STREAMS_DEFAULTS["probing_seconds"], gt=0)
+    probing_seconds: float = Field(default=_STREAMS_DEFAULTS["probing_seconds"], ge=LEAST_SECONDS, le=MOST_SECONDS)
     """`probing.rebalance.interval.ms`, in seconds. Default: 600, Kafka's own."""
 
-    commit_interval_seconds: float = Field(default=_STREAMS_DEFAULTS["commit_interval_seconds"], ge=0)
+    commit_interval_seconds: float = Field(default=_STREAMS_DEFAULTS["commit_interval_seconds"], ge=0, le=MOST_SECONDS)
     """`commit.interval.ms`, in seconds. Default: as measured by `lagcast up`, and 30, Kafka's own, until then."""
 
     exactly_once: bool = _STREAMS_DEFAULTS["exactly_once"]
@@ -128,11 +133,11 @@ class ScaleToZeroSettings(BaseModel):
     """True where 0 replicas may be advised and set, and a workload at 0 be started. Default: false, because a
     workload that was stopped was stopped on purpose."""
 
-    activation_lag_messages: int = Field(default=_ZERO_DEFAULTS["activation_lag_messages"], ge=1)
+    activation_lag_messages: int = Field(default=_ZERO_DEFAULTS["activation_lag_messages"], ge=1, le=MOST_COUNT)
     """Number of waiting messages that activates the group; fewer count as none. Default: 1. Markers of transactions
     wait for ever: a topic of theirs needs more than it has partitions."""
 
-    idle_seconds: float = Field(default=_ZERO_DEFAULTS["idle_seconds"], ge=60)
+    idle_seconds: float = Field(default=_ZERO_DEFAULTS["idle_seconds"], ge=60, le=MOST_SECONDS)
     """Seconds without a message, all of them seen, before 0 replicas are advised; and none may be expected in as many
     to come. Default: 900."""
 
@@ -145,7 +150,9 @@ class GroupSettings(BaseModel):
     partitions: int | None = Field(default=None, ge=1, le=MOST_PARTITIONS)
     """Partitions of the group's topics. Default: none, they are counted in the samples."""
 
-    capacity_messages_per_second_per_replica: float | None = Field(default=None, gt=0)
+    capacity_messages_per_second_per_replica: float | None = Field(
+        default=None, ge=LEAST_PER_SECOND, le=MOST_PER_SECOND
+    )
     """Most messages per second that one replica consumes. Default: none, it is measured in minutes with a backlog.
     Without any, what replicas have shown is a lower bound, from three minutes of samples on, under which nothing is
     added; from 22 hours on it is taken to be a step above the fullest minutes."""
@@ -169,27 +176,31 @@ class GroupSettings(BaseModel):
     """True where `group.instance.id` is set: a member that closes is then missed only when its session has run out.
     Default: whether a member of the group has one; where Kafka does not tell, no, Kafka's own."""
 
-    min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1)
+    min_replicas: int = Field(default=_PROFILE_DEFAULTS["min_replicas"], ge=1, le=MOST_COUNT)
     """Fewest replicas to advise. Default: that of an HPA or ScaledObject on the target; without one 1, the least that
     consumes anything."""
 
-    max_replicas: int | None = Field(default=_PROFILE_DEFAULTS["max_replicas"], ge=1)
+    max_replicas: int | None = Field(default=_PROFILE_DEFAULTS["max_replicas"], ge=1, le=MOST_COUNT)
     """Most replicas to advise. Default: that of an HPA or ScaledObject on the target; without one none, the partition
     count is the ceiling; replicas beyond it sit idle."""
 
-    start_up_seconds: float = Field(default=_PROFILE_DEFAULTS["start_up_seconds"], ge=0)
+    start_up_seconds: float = Field(default=_PROFILE_DEFAULTS["start_up_seconds"], ge=0, le=MOST_SECONDS)
     """Seconds from the command to a new replica's first commit. Default: that of the group's graded moves; before the
     first, that of its pods in the cluster (`lagcast serve --kubernetes`); without any 30, an image already on the
     node."""
 
-    heartbeat_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["heartbeat_interval_seconds"], gt=0)
+    heartbeat_interval_seconds: float = Field(
+        default=_PROFILE_DEFAULTS["heartbeat_interval_seconds"], ge=LEAST_SECONDS, le=MOST_SECONDS
+    )
     """The consumers' `heartbeat.interval.ms`, in seconds. Default: 3, Kafka's own."""
 
-    session_timeout_seconds: float = Field(default=_PROFILE_DEFAULTS["session_timeout_seconds"], gt=0)
+    session_timeout_seconds: float = Field(
+        default=_PROFILE_DEFAULTS["session_timeout_seconds"], ge=LEAST_SECONDS, le=MOST_SECONDS
+    )
     """The consumers' `session.timeout.ms`, in seconds. Default: that which Kafka keeps of the group's members, or tells
     them under the newer protocol, where lagcast may read it; else 45, Kafka's own."""
 
-    commit_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["commit_interval_seconds"], ge=0)
+    commit_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["commit_interval_seconds"], ge=0, le=MOST_SECONDS)
     """Seconds between two commits of a consumer; what lies between is processed twice after a kill. Default: as
     measured by `lagcast up`, and 5, the auto-commit of Kafka's client, until then."""
 
@@ -197,25 +208,29 @@ class GroupSettings(BaseModel):
     """Time of offset commits: each `interval`, after each `batch` or after each `message`. Default: interval, the
     clients' auto-commit."""
 
-    poll_batch_seconds: float = Field(default=_PROFILE_DEFAULTS["poll_batch_seconds"], ge=0)
+    poll_batch_seconds: float = Field(default=_PROFILE_DEFAULTS["poll_batch_seconds"], ge=0, le=MOST_SECONDS)
     """Seconds between two polls of a consumer that keeps up; a Java client joins a rebalance at its next poll.
     Default: 0.1, short batches."""
 
-    max_poll_records: int = Field(default=_PROFILE_DEFAULTS["max_poll_records"], ge=1)
+    max_poll_records: int = Field(default=_PROFILE_DEFAULTS["max_poll_records"], ge=1, le=MOST_COUNT)
     """`max.poll.records`: the batch of a consumer that is behind. Default: 500, Kafka's own."""
 
-    max_poll_interval_seconds: float = Field(default=_PROFILE_DEFAULTS["max_poll_interval_seconds"], gt=0)
+    max_poll_interval_seconds: float = Field(
+        default=_PROFILE_DEFAULTS["max_poll_interval_seconds"], ge=LEAST_SECONDS, le=MOST_SECONDS
+    )
     """`max.poll.interval.ms`, in seconds: slower members are thrown out. Default: that which Kafka keeps of the
     members of Java, librdkafka and kafka-python, where lagcast may read it; else 300, Kafka's own."""
 
-    concurrency: int = Field(default=_PROFILE_DEFAULTS["concurrency"], ge=1)
+    concurrency: int = Field(default=_PROFILE_DEFAULTS["concurrency"], ge=1, le=MOST_COUNT)
     """Messages in work at once in one replica; these are repeated after a kill. Default: 1."""
 
-    termination_grace_seconds: float = Field(default=_PROFILE_DEFAULTS["termination_grace_seconds"], ge=0)
+    termination_grace_seconds: float = Field(
+        default=_PROFILE_DEFAULTS["termination_grace_seconds"], ge=0, le=MOST_SECONDS
+    )
     """Seconds that a pod has to leave in order. Default: those of the target's pods in the cluster; where they are not
     seen 30, Kubernetes' own."""
 
-    processing_p99_seconds: float = Field(default=_PROFILE_DEFAULTS["processing_p99_seconds"], ge=0)
+    processing_p99_seconds: float = Field(default=_PROFILE_DEFAULTS["processing_p99_seconds"], ge=0, le=MOST_SECONDS)
     """Seconds that the slowest hundredth of messages takes; moves keep five times that distance. Default: 1."""
 
     streams: StreamsSettings | None = None

@@ -257,6 +257,14 @@ def test_an_invalid_cursor_is_refused(service: TestClient, store: SqlDecisionSto
             assert f"'{cursor}' is no cursor; take `next` of the page before" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("instant", ["1767614400", "1767614400000", "0", "1.7e9", "nan"])
+def test_an_instant_is_written_out(service: TestClient, instant: str) -> None:
+    """A number was taken for seconds or, where it is large, for milliseconds."""
+    answer = service.get(f"/api/v1/groups/{group_key('c', 'orders')}/recommendations", params={"from": instant})
+    assert answer.status_code == 422
+    assert answer.json()["detail"].endswith("an instant has to be written out, such as 2026-01-05T12:00:00Z")
+
+
 @pytest.mark.parametrize("name", ["from", "to"])
 @pytest.mark.parametrize(
     "instant", ["0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]

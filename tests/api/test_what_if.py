@@ -19,6 +19,7 @@ from forecasting.refusal import Refusal
 from forecasting.units import MessagesPerSecond, Partitions
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.deciding.what_if import Changes
@@ -113,6 +114,34 @@ def test_the_answer_has_what_would_be_advised_beside_what_is(asked: TestClient, 
     assert body["what_if"]["cost"]["stay"]["replicas"] == pytest.approx(8.0)
 
 
+def test_changes_have_the_limits_of_the_settings() -> None:
+    """The wire imports nothing of the settings, so that it states them once more."""
+    asked, known = (model.model_json_schema()["properties"] for model in (WhatIfChanges, GroupSettings))
+
+    def limits(described: dict[str, Any]) -> dict[str, Any]:
+        options = [described, *described.get("anyOf", [])]
+        return {key: each[key] for each in options for key in each if "inimum" in key or "aximum" in key}
+
+    both = asked.keys() & known.keys()
+    assert len(both) == 3
+    assert {name: limits(asked[name]) for name in both} == {name: limits(known[name]) for name in both}
+
+
+def test_a_change_to_null_is_refused(asked: TestClient) -> None:
+    """What is unknown is absent everywhere on the wire; null could mean the default of the settings."""
+    answer = asked.post(WHAT_IF, json={"price_per_move": None, "min_replicas": 3})
+    assert (answer.status_code, answer.json()["detail"]) == (
+        422,
+        "'price_per_move' is None; value error, leave out what stays as it is",
+    )
+
+
+def test_a_body_that_is_no_text_is_refused_in_one_sentence(asked: TestClient) -> None:
+    """It was a 400 that no schema names, and said that the root lists what there is."""
+    answer = asked.post(WHAT_IF, content=b"\xf3\x8d", headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "the body is not JSON: its bytes are not UTF-8")
+
+
 def test_a_what_if_cannot_be_taken_for_advice(asked: TestClient, decided: Recommendation) -> None:
     """It has no id, no validity and no due replicas of its own, and its instant is that of the decision."""
     body = asked.post(WHAT_IF, json={"policy": "compact"}).json()
@@ -196,7 +225,7 @@ def test_what_is_asked_while_the_loop_decides_is_about_one_decision(
         ({"target_utilization": 85}, "target_utilization is 85.0; it has to be above 0 and at most 1"),
         ({"min_replicas": 0}, "'min_replicas' is 0; input should be greater than or equal to 1"),
         ({"min_replicas": 9, "max_replicas": 3}, "min_replicas is 9, above max_replicas 3; lower one"),
-        ({"rebalance_pause_seconds": 0}, "'rebalance_pause_seconds' is 0; input should be greater than 0"),
+        ({"rebalance_pause_seconds": 0}, "'rebalance_pause_seconds' is 0; input should be greater than"),
         ({"policy": "bold"}, "'policy' is 'bold'; input should be 'stable', 'balanced' or 'compact'"),
         ({"head_room": 1}, "'head_room' is not known here; the description of the API lists"),
     ],

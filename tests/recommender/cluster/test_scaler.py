@@ -215,7 +215,7 @@ def test_a_hold_ends_to_the_second() -> None:
         ({"minReplicas": 20}, "minReplicas is 20, above maxReplicas 12; lower one or raise the other"),
         ({"objective": {"maxLagSeconds": "0"}}, "maxLagSeconds is 0.0; it has to be above 0 s"),
         ({"prices": {"pricePerReplicaHour": 0}}, "pricePerReplicaHour is 0.0; it has to be above 0; without a price"),
-        ({"group": {"heartbeatIntervalSeconds": 0}}, "heartbeatIntervalSeconds is 0; input should be greater than 0"),
+        ({"group": {"heartbeatIntervalSeconds": 0}}, "heartbeatIntervalSeconds is 0; input should be greater than"),
         ({"group": {"streams": {"tasks": 0, "stateful": True}}}, "tasks"),
         (
             {"windows": [{"schedule": "0 22 * * 5", "durationSeconds": "0"}]},
