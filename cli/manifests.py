@@ -49,6 +49,12 @@ def keda(
     scaler: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="`lagcast serve --keda-port`, as KEDA reaches it.")
     ] = None,
+    authentication: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="TriggerAuthentication for --scaler; without it there is no TLS."
+        ),
+    ] = None,
     cluster: Cluster = "default",
     kubernetes: Kubernetes = "1.33",
 ) -> int:
@@ -57,10 +63,13 @@ def keda(
 
     followed = _followed(config, cluster, group)
     match prometheus, scaler:
+        case str(), None if authentication is not None:
+            message = "--authentication is for --scaler; Prometheus has credentials of its own, which KEDA's docs name"
+            raise InputError(message)
         case str(), None:
             trigger = prometheus_trigger(followed, prometheus)
         case None, str():
-            trigger = external_trigger(followed, scaler)
+            trigger = external_trigger(followed, scaler, authentication=authentication)
         case _:
             message = "KEDA reads from one of them: give either --prometheus URL or --scaler HOST:PORT"
             raise InputError(message)

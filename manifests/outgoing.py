@@ -85,10 +85,14 @@ def prometheus_trigger(followed: FollowedGroup, address: str) -> Document:
     }
 
 
-def external_trigger(followed: FollowedGroup, address: str) -> Document:
-    """An external trigger of KEDA that queries lagcast at this address, that of `lagcast serve --keda-port`."""
+def external_trigger(followed: FollowedGroup, address: str, *, authentication: str | None) -> Document:
+    """An external trigger of KEDA that queries lagcast at this address, that of `lagcast serve --keda-port`.
+
+    `authentication` is the TriggerAuthentication whose certificates KEDA shows and checks; None: there is no TLS.
+    """
     metadata = {"scalerAddress": address, "cluster": followed.cluster, "groupId": followed.group}
-    return {"type": "external", "metadata": metadata}
+    reference = {} if authentication is None else {"authenticationRef": {"name": authentication}}
+    return {"type": "external", "metadata": metadata, **reference}
 
 
 def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tuple[int, int]) -> Document:

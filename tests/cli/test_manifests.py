@@ -72,6 +72,16 @@ def test_exports_name_the_workload_of_the_settings(lagcast: Lagcast, config: Pat
         assert "&id" not in out
 
 
+def test_a_trigger_over_tls_names_its_certificates(lagcast: Lagcast, config: Path) -> None:
+    """KEDA keeps them in a TriggerAuthentication; one for Prometheus is none of ours."""
+    arguments = ("export", "keda", "orders", "--config", config, "--authentication", "lagcast")
+    (trigger,) = yaml.safe_load(lagcast(*arguments, "--scaler", "lagcast:9095")[1])["spec"]["triggers"]
+    assert trigger["authenticationRef"] == {"name": "lagcast"}
+    code, out, err = lagcast(*arguments, "--prometheus", "http://prometheus:9090")
+    assert (code, out) == (2, "")
+    assert "--authentication is for --scaler" in " ".join(err.split())
+
+
 def test_rules_for_prometheus_are_the_same_for_all_groups(lagcast: Lagcast) -> None:
     """The adapter's rule and the alerts are printed without any settings."""
     assert "external" in yaml.safe_load(lagcast("export", "prometheus-adapter")[1])["rules"]

@@ -276,7 +276,7 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         least=1,
         most=2,
     )
-    exported = [external_trigger(followed, "lagcast.lagcast.svc:9095")]
+    exported = [external_trigger(followed, "lagcast.lagcast.svc:9095", authentication=None)]
     triggers = "  triggers:\n" + shown.split("  triggers:\n")[1].split("\n\n")[0]
     assert yaml.safe_load(triggers)["triggers"] == exported
     steps = [line.split()[0] for line in shown.splitlines() if line.strip().startswith(("1. ", "2. "))]

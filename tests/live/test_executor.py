@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,14 @@ from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.cluster.leadership import Elector, LeaseFailedError
 from recommender.deciding.recommendation import Recommendation
+from tests.api.access_files import Authority, token_file
+from tests.feature_folder import steady_hour
 from tests.live.harness.clients import fresh_name, wait_until
 from tests.live.harness.control_plane import ControlPlane
-from tests.live.harness.executors import read_clock, served
+from tests.live.harness.executors import executor_in, read_clock, served
 from tests.live.harness.replicas import LEASE, kubeconfig_of, lease_namespace
-from tests.live.harness.scalers import scaler
+from tests.live.harness.scalers import orders_in, scaler
+from tests.live.harness.serving import serving_objects
 
 pytestmark = pytest.mark.kubernetes
 
@@ -43,6 +47,42 @@ spec:
     metadata: {labels: {app: NAME}}
     spec: {nodeSelector: {nowhere: "yes"}, containers: [{name: consumer, image: "none:1"}]}
 """
+
+
+def test_advice_is_carried_out_over_tls_with_a_token_and_nothing_is_without(
+    installed: ControlPlane, namespace: str, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """Six replicas carry what twelve do. Who has no token, or another authority, moves nothing and says why."""
+    orders_in(installed, namespace, replicas=12)
+    owned: dict[str, Any] = {"mode": "Apply", "target": {"name": "orders"}, "maxReplicas": 12}
+    installed.apply(json.dumps(scaler(namespace, **owned, group={"capacityMessagesPerSecondPerReplica": 1000})))
+    table = steady_hour(tmp_path / "features", ["orders"], end_at=read_clock())
+    ours, other = (Authority(tmp_path / name) for name in ("ours", "other"))
+    certificate, key = ours.sign("lagcast")
+    token, wrong = (token_file(tmp_path / name, name * 8) for name in ("reader", "stranger"))
+    over_tls = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--token-file", str(token)]
+    acting = str(executor_in(installed, namespace))
+
+    def act(url: str, authority: Authority, *words: str) -> str:
+        command = [sys.executable, "-c", PROGRAM, "--api", url, "--all", "--once", "--mode", "apply"]
+        command += ["--kubeconfig", acting, "--advice-ca-file", str(authority.certificate), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+    def replicas() -> str:
+        return installed.kubectl("-n", namespace, "get", "deployment", "orders", "-o", "jsonpath={.spec.replicas}")
+
+    with serving_objects(namespace, kubeconfig=kubeconfig, table=table, folder=tmp_path, options=over_tls) as url:
+        assert url.startswith("https://")
+        with_token = ("--advice-token-file", str(token))
+        for authority, words, said in (
+            (ours, (), "--advice-token-file"),
+            (ours, ("--advice-token-file", str(wrong)), "--advice-token-file"),
+            (other, with_token, "certificate"),
+        ):
+            assert said in act(url, authority, *words)
+            assert replicas() == "12"
+        wait_until(lambda: act(url, ours, *with_token) and replicas() != "12")
+    assert int(replicas()) < 12
 
 
 @pytest.mark.alone

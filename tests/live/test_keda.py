@@ -229,12 +229,12 @@ def test_a_group_that_stands_at_zero_is_woken_by_a_push_over_tls(
     certificate = Certificate(*authority.sign("server"), authority.certificate)
     cluster.apply(trusted_by_keda(authority, namespace))
     with serving_keda(store, clock=read_clock, host="127.0.0.1", port=0, certificate=certificate) as port:
-        source = ["--scaler", f"127.0.0.1:{port}"]
+        source = ["--scaler", f"127.0.0.1:{port}", "--authentication", "lagcast"]
         scaled_to_zero = yaml.safe_load(exported(namespace, tmp_path, source, capsys))
         scaled_to_zero["spec"] |= {"pollingInterval": 3600, "minReplicaCount": 0}
         (trigger,) = scaled_to_zero["spec"]["triggers"]
         assert trigger["type"] == "external"
-        trigger |= {"type": "external-push", "authenticationRef": {"name": "lagcast"}}
+        trigger |= {"type": "external-push"}
         cluster.apply(yaml.safe_dump(scaled_to_zero))
         while True:
             replicas = replicas_in(cluster, namespace)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.live.harness.clients import wait_until
 
-_SERVES = re.compile(r"serves (http://\S+)")
+_SERVES = re.compile(r"serves (https?://\S+)")
 
 
 @contextmanager
