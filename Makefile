@@ -31,7 +31,8 @@ LINT := \
 	--along mypy '$(BIN)/mypy --no-error-summary' \
 	--step format '$(BIN)/ruff format --check --quiet' \
 	--step ruff '$(BIN)/ruff check --quiet' \
-	--step imports '$(BIN)/lint-imports --no-logo'
+	--step imports '$(BIN)/lint-imports --no-logo' \
+	--step audit '$(BIN)/python scripts/audit.py'
 LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
