@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import get_args
 
+import pytest
+import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -10,7 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from cost_model.physics.detected import ObservedGroup
 from forecasting.refusal import Refusal
 from forecasting.units import Partitions
-from recommender.configuring.settings_check import invalid_decision
+from recommender.configuring.settings import Settings, load_settings
+from recommender.configuring.settings_check import SettingsError, invalid_decision
 from recommender.configuring.settings_group import GroupSettings, StreamsSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
@@ -66,3 +69,39 @@ def test_p20_accepted_settings_give_advice_or_a_refusal(group: Chosen, streams: 
     rows = [row(place, lag_seconds=2.5 if place < 230 else 40.0) for place in range(-239, 1)]
     session = Session(profile, of_decision, rows)
     assert isinstance(session.recommend(NOON), get_args(Recommendation | Refusal))
+
+
+WORDS = sorted(
+    {*Settings.model_fields, *GroupSettings.model_fields, *DecisionSettings.__dataclass_fields__, "orders", "*"}
+)
+YAML = st.recursive(
+    st.none() | VALUES | st.text(max_size=20) | st.dates() | st.datetimes(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(content=YAML.map(lambda found: yaml.safe_dump(found, allow_unicode=True).encode()) | st.binary(max_size=60))
+@example(content=b"decision: *nobody")
+@example(content=b"a: &a [*a]")
+@example(content=b"\xff\xfe\x00")
+@example(content=b"decision: {max_lag_seconds: 2026-01-05}")
+@example(content=b"2026-13-45: 1")
+@example(content=b"groups: {2026-01-05: {}}")
+@example(content=b"!!python/object/apply:os.system ['true']")
+def test_p20_a_settings_file_of_any_content_is_read_or_refused_in_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    """The sentence names the file."""
+    path = tmp_path_factory.mktemp("settings") / "lagcast.yaml"
+    path.write_bytes(content)
+    sentence = f"{path} is read"
+    try:
+        load_settings(path, {"LAGCAST_STATE_DIR": str(path.parent)})
+    except SettingsError as error:
+        sentence = str(error)
+    assert str(path) in sentence
+    assert "\n" not in sentence
