@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from api import openapi, problems, routes
 from api.access.guard import Access, Guard
 from api.reading import Reader
+from api.slices import Slices
 from api.turns import Turns
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import InForce
@@ -58,6 +59,7 @@ def create_app(
     problems.answer_with_problems(app)
     if access is not None:
         app.add_middleware(Guard, access=access)
+    app.add_middleware(Slices)
     # Made at the first request: it takes longer than the rest of the start.
     app.openapi = cache(partial(openapi.describe, app))  # type: ignore[method-assign]  # the framework's documented way
     return app
