@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache, partial
+from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.staticfiles import StaticFiles
 
 from api import openapi, problems, routes
 from api.access.guard import Access, Guard
+from api.pages.routes import pages
 from api.reading import Reader
 from api.slices import Slices
 from api.turns import Turns
@@ -56,6 +59,8 @@ def create_app(
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
     app.include_router(routes.service(reader, turns, hangs=hangs))
+    app.include_router(pages(reader, turns))
+    app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")))
     problems.answer_with_problems(app)
     if access is not None:
         app.add_middleware(Guard, access=access)

@@ -73,11 +73,12 @@ async def _answer(request: Request, error: Exception) -> Response:
     del request
     if isinstance(error, AdapterError):
         _log.warning("request_failed", error=str(error))
-    status, detail = _meaning(error)
+    status, detail = meaning(error)
     return problem(status, detail, headers=error.headers if isinstance(error, HTTPException) else None)
 
 
-def _meaning(error: Exception) -> tuple[HTTPStatus, str]:
+def meaning(error: Exception) -> tuple[HTTPStatus, str]:
+    """The status of an error, and the sentence that callers are told."""
     match error:
         case RequestValidationError():
             return HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(error)

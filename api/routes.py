@@ -5,12 +5,13 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from api import schemas as wire
+from api.pages.routes import fleet, wants_page
 from api.parts import Instant
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
@@ -213,15 +214,21 @@ def service(reader: Reader, turns: Turns, *, hangs: Callable[[], bool]) -> APIRo
     routes = APIRouter(tags=["service"])
 
     @routes.get("/", response_class=JSONResponse)
-    async def index() -> dict[str, str]:
-        """Links to all routes, relative to this address."""
-        return {
+    async def index(request: Request) -> Response:
+        """Links to all routes, relative to this address; for a browser, the page of the groups."""
+        if wants_page(request):
+            asked = request.query_params
+            return await fleet(
+                reader, turns, **{name: asked.get(name, "") for name in ("cluster", "group_id", "cursor")}
+            )
+        links = {
             "groups": "api/v1/groups",
             "openapi": "openapi.json",
             "metrics": "metrics",
             "alive": "livez",
             "ready": "readyz?verbose",
         }
+        return JSONResponse(links, headers={"Vary": "Accept"})
 
     @routes.get("/livez", response_class=PlainTextResponse, responses={503: {"description": "The loop hangs"}})
     async def livez(response: Response) -> str:

@@ -51,9 +51,7 @@ def keda(
     ] = None,
     authentication: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="TriggerAuthentication for --scaler; without it there is no TLS."
-        ),
+        typer.Option(metavar="NAME", help="TriggerAuthentication for --scaler; without it there is no TLS."),
     ] = None,
     cluster: Cluster = "default",
     kubernetes: Kubernetes = "1.33",

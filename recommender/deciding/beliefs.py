@@ -155,9 +155,18 @@ def _would(account: LedgerAccount) -> str:
 def reversals(advice: Recommendation) -> tuple[str, ...]:
     """What would reverse the decision, all else equal, one sentence a quantity, the nearest first."""
     return tuple(
-        f"Another decision from {point.quantity} {point.turning:.3g} on, in place of {point.present:.3g}."
+        f"Another decision from {point.quantity} {_rounded(point.turning)} on, in place of {_rounded(point.present)}."
         for point in advice.sensitivity
     )
+
+
+def _rounded(value: float) -> str:
+    """Three digits of a figure, and all of those before its point.
+
+    >>> _rounded(5421.7), _rounded(30.16), _rounded(0.00001234)
+    ('5,422', '30.2', '1.23e-05')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
 
 
 def outcome_sentence(move: GradedMove) -> str:

@@ -5,10 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
-from api.turns import READERS_SHARE, Turns
+from api.turns import MOST_KEPT_SECONDS, READERS_SHARE, Turns
 from recommender.ports import UnavailableError
 
 
@@ -41,18 +42,22 @@ def test_forty_readers_of_a_page_have_it_made_once() -> None:
     assert asyncio.run(scrape()) == [1] * 40
 
 
-def test_a_page_is_made_again_once_it_has_been_kept_for_ten_times_as_long_as_it_took() -> None:
+def test_a_page_is_made_again_once_it_has_been_kept_for_ten_times_as_long_as_it_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """And another part of the fleet is another page."""
-    calls: list[float] = []
+    calls, now, at = list[float](), [0.0], clock()
+    stand_in = SimpleNamespace(monotonic=lambda: now[0], thread_time=time.thread_time, sleep=time.sleep)
+    monkeypatch.setattr("api.turns.time", stand_in)
 
     async def scrape() -> list[int]:
-        turns, seen = Turns(clock=clock), []
-        for _ in range(2):
+        turns, seen = Turns(clock=lambda: at), []
+        for later in (0.0, 0.09, MOST_KEPT_SECONDS):
+            now[0] += later
             seen += [await turns.page(key, working(0.01, calls)) for key in ("metrics", "ledger", "metrics")]
-            await asyncio.sleep(0.5)
         return seen
 
-    assert asyncio.run(scrape()) == [1, 2, 1, 3, 4, 3]
+    assert asyncio.run(scrape()) == [1, 2, 1, 1, 2, 1, 3, 4, 3]
 
 
 def test_while_decisions_are_made_readers_have_a_tenth_of_the_time() -> None:

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from api.access.guard import OPEN, Access
 from api.access.reviews import Reviews
@@ -68,6 +68,9 @@ def requests_of(app: FastAPI) -> list[tuple[str, str]]:
     def each(routes: list[BaseRoute]) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
         for route in routes:
+            if isinstance(route, Mount):
+                found.append(("GET", f"{route.path}/lagcast.css"))
+                continue
             if not isinstance(route, Route):  # the framework keeps a router that is included as a whole
                 found += each(route.original_router.routes)  # type: ignore[attr-defined]  # no public class
                 continue

@@ -1,0 +1,127 @@
+"""What templates show of a group and of a decision: messages of the wire, and tables that are made of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from api import schemas as wire
+from api.keys import group_key
+from api.parts import CostItems, LedgerItems
+
+# The items of a price, in the order in which they are added up.
+ITEMS = ("replicas", "late", "pause_late", "backlog", "duplicates", "start_up", "restore", "risk")
+PLANS = 8
+# A forecast is shown in steps of so many minutes.
+STEP_MINUTES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One plan that was priced: its count, its instant (None: it stays), and whether it is the one that is advised."""
+
+    replicas: int
+    execute_at: datetime | None
+    items: CostItems
+    is_chosen: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The produce rate in the minute that ends at `at`, in messages/s: between two of twenty, and in the middle."""
+
+    at: datetime
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionView:
+    """One decision with its sentences."""
+
+    decision: wire.RecommendationV1 | wire.RefusalV1
+    explanation: wire.Explanation
+
+    @property
+    def key(self) -> str:
+        """The key of its group."""
+        return group_key(self.decision.cluster, self.decision.group_id)
+
+    @property
+    def advice(self) -> wire.RecommendationV1 | None:
+        """The decision where it is no refusal."""
+        return self.decision if isinstance(self.decision, wire.RecommendationV1) else None
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items that cost something in one of the plans."""
+        plans = self.plans
+        return tuple(item for item in ITEMS if any(getattr(plan.items, item) for plan in plans))
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan that is advised, staying, and the cheapest others, cheapest first; none for a refusal."""
+        return tuple(sorted(self._plans(), key=lambda plan: (plan.items.total, not plan.is_chosen)))
+
+    def _plans(self) -> Iterator[Plan]:
+        advice = self.advice
+        if advice is None:
+            return
+        cost, stays = advice.cost, advice.desired_replicas == advice.current_replicas
+        at = None if stays else advice.execute_at
+        yield Plan(replicas=advice.desired_replicas, execute_at=at, items=cost.chosen, is_chosen=True, note="advised")
+        if not stays:
+            yield Plan(replicas=advice.current_replicas, execute_at=None, items=cost.stay, note="stay")
+        shown = {(advice.desired_replicas, at)}
+        for each in advice.alternatives:
+            plan = (each.desired_replicas, each.execute_at)
+            if each.execute_at is None or plan in shown or len(shown) > PLANS:
+                continue
+            shown.add(plan)
+            yield Plan(replicas=each.desired_replicas, execute_at=each.execute_at, items=each)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """The forecast of the next hour, every ten minutes; none for a refusal."""
+        if self.advice is None:
+            return ()
+        forecast, paths = self.advice.forecast, self.advice.forecast.produce_messages_per_second
+        every = max(1, STEP_MINUTES * 60 // forecast.step_seconds)
+        steps = range(every - 1, len(paths.p50), every)
+        step = timedelta(seconds=forecast.step_seconds)
+        return tuple(
+            Expected(
+                at=self.advice.issued_at + (number + 1) * step,
+                low=paths.p05[number],
+                middle=paths.p50[number],
+                high=paths.p95[number],
+            )
+            for number in steps
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """One group: its latest decision, earlier ones, its moves, and what it has cost in the last day."""
+
+    key: str
+    latest: wire.RecommendationV1 | wire.RefusalV1
+    explanation: wire.Explanation
+    decisions: tuple[wire.GroupSummary, ...]
+    moves: tuple[wire.Outcome, ...]
+    ledger: wire.GroupLedger | None
+
+    @property
+    def now(self) -> DecisionView:
+        """The latest decision."""
+        return DecisionView(decision=self.latest, explanation=self.explanation)
+
+    @property
+    def scalers(self) -> tuple[tuple[str, LedgerItems, bool], ...]:
+        """What was paid, and what each scaler would have cost, cheapest first; True: it can be told apart."""
+        if self.ledger is None:
+            return ()
+        counted = self.ledger.ledger
+        rows = [("paid", counted.paid, True), *((each.scaler, each, each.distinguishable) for each in counted.accounts)]
+        return tuple(sorted(rows, key=lambda row: row[1].total))

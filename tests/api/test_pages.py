@@ -1,0 +1,250 @@
+"""The page, as a browser gets it: the fleet, a group, a decision; escaped, with links to what REST says."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx2 import Response
+
+from api.access.guard import Access
+from api.access.tokens import Tokens
+from api.app import create_app
+from api.keys import group_key
+from api.pages.words import instant
+from forecasting.refusal import Refusal
+from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.deciding.recommendation import GradedMove, LedgerStanding, Recommendation
+from tests.api.access_files import token_file
+from tests.api.conftest import Clock
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+KEY = group_key("prod-eu", "orders")
+VOID = {"meta", "link", "input", "br", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """What a page says, what it links to and loads, and whether its elements are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        if tag not in VOID:
+            self._open.append(tag)
+        named = dict(attributes)
+        assert not {"style", "onclick", "onload"} & named.keys()  # what the page's own policy forbids
+        if tag == "a":
+            self.links.append(named["href"] or "")
+        if tag in {"link", "script", "img"}:
+            self.loaded.append(named.get("href") or named.get("src") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close it."""
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Note the words between elements."""
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All words, one space apart."""
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture
+def read(service: TestClient) -> Callable[..., Page]:
+    """Reads a page as a browser does."""
+
+    def reading(path: str, status: int = 200) -> Page:
+        answer = service.get(path, headers=BROWSER)
+        assert answer.status_code == status
+        assert answer.headers["content-type"].startswith("text/html")
+        return Page(answer.text)
+
+    return reading
+
+
+def test_a_browser_gets_the_groups_where_a_program_gets_links(
+    service: TestClient, store: SqlDecisionStore, advice: Callable[..., Recommendation]
+) -> None:
+    """Curl and scripts accept anything, and keep the JSON that they had."""
+    store.save(advice())
+    assert "orders" in Page(service.get("/", headers=BROWSER).text).text
+    assert service.get("/").json()["groups"] == "api/v1/groups"
+    assert {service.get("/", headers=headers).headers["vary"] for headers in ({}, BROWSER)} == {"Accept"}
+
+
+def test_the_fleet_has_what_each_group_has_and_should_have(
+    store: SqlDecisionStore,
+    read: Callable[..., Page],
+    advice: Callable[..., Recommendation],
+    refusal: Callable[..., Refusal],
+) -> None:
+    """A refusal is a row with its reason, and no figure is invented for it."""
+    given = advice()
+    store.save(given)
+    store.save(refusal(group="billing"))
+    page = read("/")
+    assert f"orders prod-eu shop {given.current_replicas} {given.desired_replicas}" in page.text
+    assert "billing prod-eu unknown no advice" in page.text
+    assert f"groups/{KEY}" in page.links
+
+
+def test_pages_follow_each_other_and_names_are_found(
+    store: SqlDecisionStore, read: Callable[..., Page], advice: Callable[..., Recommendation]
+) -> None:
+    """Fifty groups a page; the link to the next one has the whole view."""
+    for number in range(51):
+        store.save(advice(recommendation_id=f"r-{number}", group=f"g{number:02}"))
+    (following,) = [link for link in read("/").links if link.startswith("?")]
+    second = read(f"/{following}")
+    assert ("g50" in second.text, "g49" in second.text) == (True, False)
+    found = read("/?group_id=g07")
+    assert ("g07" in found.text, "g08" in found.text) == (True, False)
+    assert "No group of this name is known" in read("/?group_id=nobody").text
+
+
+def test_an_empty_store_says_what_is_missing(read: Callable[..., Page]) -> None:
+    """Not an empty table: the failing check, and the command that looks further."""
+    text = read("/").text
+    assert "No decision has been made yet" in text
+    assert "first cycle: no decision has been made yet; are samples collected and features computed?" in text
+    assert "lagcast doctor" in text
+
+
+def test_a_group_shows_why_what_it_costs_and_how_often_it_was_right(
+    store: SqlDecisionStore,
+    read: Callable[..., Page],
+    advice: Callable[..., Recommendation],
+    graded_move: Callable[..., GradedMove],
+    ledger: LedgerStanding,
+) -> None:
+    """Every sentence of the explanation, the plans with their totals, the ledger, graded moves, earlier decisions."""
+    given, move = advice(ledger=ledger), graded_move()
+    store.save(given)
+    store.keep_outcomes([move])
+    page = read(f"/groups/{KEY}")
+    for sentence in given.sentences:
+        assert " ".join(sentence.split()) in page.text
+    assert f"{given.current_replicas} replicas now" in page.text
+    assert "What each plan costs" in page.text
+    assert "What the last day has cost" in page.text
+    assert all(account.scaler in page.text for account in ledger.accounts)
+    assert f"{instant(move.graded_at)} {move.outcome.from_replicas} {move.outcome.to_replicas}" in page.text
+    assert f"../recommendations/{given.recommendation_id}" in page.links
+
+
+def test_the_items_of_each_plan_add_up_to_its_total(
+    service: TestClient, store: SqlDecisionStore, advice: Callable[..., Recommendation]
+) -> None:
+    """As they are shown, to their last digit but one: people add them up."""
+    store.save(advice())
+    text = service.get(f"/groups/{KEY}", headers=BROWSER).text
+    table = text.split('aria-label="Plans"')[1].split("</table>")[0]
+    rows = [re.findall(r'<td class="figure">(?:<strong>)?([-0-9.,e+]+)', row) for row in table.split("<tr")[2:]]
+    assert len(rows) >= 2
+    for _, *items, total in rows:
+        figures = [float(item.replace(",", "")) for item in items]
+        assert sum(figures) == pytest.approx(float(total.replace(",", "")), rel=0.01)
+
+
+def test_a_refusal_names_reason_and_next_step(
+    store: SqlDecisionStore, read: Callable[..., Page], refusal: Callable[..., Refusal]
+) -> None:
+    """And says that the group keeps its replicas."""
+    refused = refusal()
+    store.save(refused)
+    text = read(f"/groups/{group_key(refused.cluster, refused.group)}").text
+    assert "No advice" in text
+    assert "keeps its replicas" in text
+    assert refused.sentence in text
+    assert f"Next: {refused.remedy}" in text
+
+
+def test_advice_that_has_expired_says_so(
+    store: SqlDecisionStore, read: Callable[..., Page], clock: Clock, advice: Callable[..., Recommendation]
+) -> None:
+    """It is shown, and nobody should act on it."""
+    given = advice()
+    store.save(given)
+    clock.now = given.valid_until.replace(hour=23)
+    assert "(expired at" in read(f"/groups/{KEY}").text
+    assert "(expired)" in read("/").text
+
+
+def test_an_earlier_decision_has_a_page_of_its_own(
+    store: SqlDecisionStore, read: Callable[..., Page], advice: Callable[..., Recommendation]
+) -> None:
+    """With a way back to its group."""
+    given = advice()
+    store.save(given)
+    page = read(f"/recommendations/{given.recommendation_id}")
+    assert given.sentences[0] in page.text
+    assert f"../groups/{KEY}" in page.links
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/groups/zzz", "All groups"),
+        (f"/groups/{group_key('c', 'nobody')}", "Nothing was decided for group 'nobody' of cluster 'c' yet"),
+        ("/recommendations/r-none", "No recommendation or refusal has the id 'r-none'"),
+    ],
+)
+def test_what_is_not_there_is_a_page_with_a_sentence(read: Callable[..., Page], path: str, said: str) -> None:
+    """And not JSON in a browser's window."""
+    page = read(path, 404)
+    assert said in page.text
+    assert "../" in page.links
+
+
+def test_names_are_shown_and_never_run(
+    store: SqlDecisionStore, service: TestClient, advice: Callable[..., Recommendation]
+) -> None:
+    """Who names a consumer group is no friend of ours."""
+    name = "<script>alert(1)</script>\"'&"
+    store.save(advice(group=name, cluster=name))
+    for path in ("/", f"/groups/{group_key(name, name)}", "/?cluster=%22%3E%3Cscript%3E"):
+        answer = service.get(path, headers=BROWSER)
+        assert "<script" not in answer.text
+        assert name in Page(answer.text).text or path.startswith("/?")
+
+
+def test_p21_nothing_is_loaded_from_elsewhere_and_links_work_under_any_path(
+    store: SqlDecisionStore, service: TestClient, advice: Callable[..., Recommendation]
+) -> None:
+    """Every address is relative; the policy of the page lets a browser load from this service alone."""
+    given = advice()
+    store.save(given)
+    for path in ("/", f"/groups/{KEY}", f"/recommendations/{given.recommendation_id}", "/groups/zzz"):
+        answer = service.get(path, headers=BROWSER)
+        page = Page(answer.text)
+        assert all(not address.startswith(("/", "http", "data:")) for address in [*page.loaded, *page.links])
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        for address in page.loaded:
+            assert service.get(f"{path.rsplit('/', 1)[0]}/{address}").status_code == 200
+
+
+def test_the_page_is_behind_the_tokens_of_the_api(
+    store: SqlDecisionStore, clock: Clock, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A group's lag is somebody's business figure, in HTML too."""
+    tokens = Tokens([token_file(tmp_path_factory.mktemp("tokens") / "one", "secret")])
+    guarded = TestClient(create_app(store, clock=clock, version="0.1.0", access=Access(tokens=tokens)))
+
+    def asked(path: str, **headers: str) -> Response:
+        return guarded.get(path, headers={**BROWSER, "host": "localhost", **headers})
+
+    for path in ("/", f"/groups/{KEY}", "/static/lagcast.css"):
+        assert asked(path).status_code == 401
+    assert asked("/", authorization="Bearer secret").status_code == 200
