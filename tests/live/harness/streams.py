@@ -13,6 +13,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from benchmarks.rebalances.measure import ProcessedBatch, batches_of
+
 KEY_BYTES = 8
 # As many records as a producer may hold before it is waited for.
 _AT_A_TIME = 10_000
@@ -62,6 +64,26 @@ class StreamsProcess:
         """Send SIGKILL, and wait for the end."""
         self._process.kill()
         self.wait()
+
+
+class BatchLog:
+    """What the processes that have a folder together have written down, by application."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log, self._read = folder / "batches.log", 0
+        self._batches: dict[str, list[ProcessedBatch]] = {}
+
+    def of(self, application: str) -> Sequence[ProcessedBatch]:
+        """All of an application until now, in the order in which they were written."""
+        if self._log.exists():
+            with self._log.open("rb") as log:
+                log.seek(self._read)
+                text = log.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read += len(whole)
+            for batch in batches_of(whole.decode().splitlines(keepends=True)):
+                self._batches.setdefault(batch.group, []).append(batch)
+        return self._batches.get(application, [])
 
 
 def produce_keyed(bootstrap: str, topic: str, count: int, *, partitions: int, value_bytes: int) -> None:
