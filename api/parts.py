@@ -365,8 +365,8 @@ class ProfileFigure(Wire):
     name: str
     value: str | bool | FiniteFloat
     source: Literal["configured", "detected", "measured", "similar_groups", "assumed"]
-    """Set by the owner, told by Kafka, the Kubernetes cluster or the prices of its nodes, from the group's own moves,
-    from those of similar groups, or the default."""
+    """Set by the owner, told by Kafka, the Kubernetes cluster or the prices of its nodes, from the group's own moves
+    and restores, from those of similar groups, or the default."""
     seen_at: Instant | None = None
     """Instant at which Kafka or the Kubernetes cluster last showed the figure, or at which the price that is in use was
     read, which is replaced once a day at most. Absent for all others, and where Kafka showed it no more for a quarter

@@ -83,8 +83,17 @@ _LOG_END = (
 # OpenTelemetry publish it, and the label of the client that reports it.
 IDLE = Metric(name="kafka_consumer_(?:.+_)?poll_idle_ratio_avg")
 IDLE_CLIENT = "client_id"
-# The label that queries add to it: the client's group, which it does not report.
-IDLE_GROUP = "lagcast_group"
+# The bytes that a thread of Kafka Streams has read from changelogs, by topic, as its restore consumer counts them; and
+# the tasks that it restores before they run, which copies that follow are not among (KIP-869). Their names by the JMX
+# exporter and by Micrometer, and the labels of the thread that reports them.
+RESTORED = Metric(name="kafka_consumer_(?:.+_)?bytes_consumed(?:_total)?")
+RESTORED_CLIENT, RESTORED_TOPIC = "client_id", "topic"
+RESTORING = Metric(name="kafka_streams?_(?:.+_)?active_restoring_tasks")
+RESTORING_THREAD = "thread_id"
+# The label that Prometheus adds to all that it scrapes from one target.
+TARGET = "instance"
+# The label that queries add to them: the client's group, which it does not report.
+CLIENT_GROUP = "lagcast_group"
 
 # In the order of detection; if two are present, the first one is read.
 DIALECTS: tuple[Dialect, ...] = (
@@ -226,6 +235,8 @@ class Spoken:
     members: Selector | None
     states: Selector | None
     idle: Selector | None
+    restored: Selector | None
+    restoring: Selector | None
 
     @property
     def progress(self) -> Selector:
@@ -255,6 +266,8 @@ def detect(names: Collection[str]) -> Spoken:
                 members=_first(dialect.members, in_order),
                 states=_first(dialect.states, in_order),
                 idle=_first((IDLE,), in_order),
+                restored=_first((RESTORED,), in_order),
+                restoring=_first((RESTORING,), in_order),
             )
         if ends is not None or commits is not None or lags is not None:
             halves.append(_half(dialect, has_ends=ends is not None))

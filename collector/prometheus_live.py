@@ -16,7 +16,7 @@ import structlog
 
 from collector.errors import AdapterError, UnavailableError
 from collector.kafka_admin import Collected
-from collector.prometheus_dialects import IDLE_GROUP, Dialect
+from collector.prometheus_dialects import CLIENT_GROUP, Dialect
 from collector.prometheus_found import Discovered, discover_present
 from collector.prometheus_http import PrometheusRequests, Series
 from collector.prometheus_past import SLOWEST_SECONDS
@@ -39,8 +39,8 @@ _FIRST_SUM = 1e12
 _UNWRITTEN_MINUTES = 2
 _UNKNOWN_STATE = "UNKNOWN"
 _OF_TOPICS = frozenset({"ends", "starts", ENDS_AT})
-_OF_IDLE = frozenset({"idle", "idle_clients"})
-_READ = ("ends", "progress", "starts", "members", "states", *sorted(_OF_IDLE))
+_OF_CLIENTS = frozenset({"idle", "idle_clients", "restored", "restoring"})
+_READ = ("ends", "progress", "starts", "members", "states", *sorted(_OF_CLIENTS))
 _KINDS = (*_READ, ENDS_AT, PROGRESS_AT)
 
 _Place = tuple[str, ...]
@@ -263,7 +263,7 @@ class _Scrapes:
         self._labels = {
             **dict.fromkeys(_KINDS, "" if dialect.owners else dialect.group),
             **dict.fromkeys(_OF_TOPICS, dialect.topic),
-            **dict.fromkeys(_OF_IDLE, IDLE_GROUP),
+            **dict.fromkeys(_OF_CLIENTS, CLIENT_GROUP),
         }
         self._by_name: dict[tuple[str, str], list[Series]] = {}
         for kind, series in fields.items():

@@ -1,14 +1,26 @@
 """The PromQL expressions that fill `prometheus_rows.Readings`, for the past and for each round of a live collector."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from collector.prometheus_dialects import IDLE_CLIENT, IDLE_GROUP, Selector, quoted
+from collector.prometheus_dialects import (
+    CLIENT_GROUP,
+    IDLE_CLIENT,
+    RESTORED_CLIENT,
+    RESTORED_TOPIC,
+    RESTORING_THREAD,
+    TARGET,
+    Selector,
+    quoted,
+)
 from collector.prometheus_found import Discovered, of_topics
 
 # The label by which the parts of `at_once` are told apart; exporters of Kafka's offsets have no such label.
 FIELD = "lagcast_field"
 ENDS_AT, PROGRESS_AT = "ends_at", "progress_at"
+# What a thread restores is counted over this time, if it restores in each scrape within it: two at least, so that no
+# time without a restore is in it.
+RESTORE_SECONDS = 60
 
 
 def expressions(discovered: Discovered, *, newest: Callable[[str], str]) -> dict[str, str]:
@@ -40,22 +52,47 @@ def expressions(discovered: Discovered, *, newest: Callable[[str], str]) -> dict
     elif spoken.states is not None:
         queries["states"] = f"max by ({whose}) ({spoken.states.text(grouped)})"
     if spoken.idle is not None:
-        idle = _with_group(spoken.idle, sorted(discovered.topics))
-        queries["idle"] = f"avg by ({IDLE_GROUP}) ({idle})"
-        queries["idle_clients"] = f"count by ({IDLE_GROUP}) ({idle})"
+        idle = _with_group(
+            spoken.idle.text, IDLE_CLIENT, discovered, "consumer-({0})-.+|({0})-.+-StreamThread-[0-9]+-consumer"
+        )
+        queries["idle"] = f"avg by ({CLIENT_GROUP}) ({idle})"
+        queries["idle_clients"] = f"count by ({CLIENT_GROUP}) ({idle})"
+    if spoken.restored is not None and spoken.restoring is not None:
+        queries |= _restores(discovered, spoken.restored, spoken.restoring)
     return queries
 
 
-def _with_group(idle: Selector, groups: Sequence[str]) -> str:
-    """The idle shares of the clients of these groups, with their group, by the ids that Java gives by default.
+def _restores(discovered: Discovered, restored: Selector, restoring: Selector) -> dict[str, str]:
+    """The bytes/s of threads, and the least number of tasks that each restores; both over the same time.
+
+    Two jobs that scrape one target are one.
+    """
+    window = f"[{RESTORE_SECONDS}s]"
+
+    def rate(*, like: Mapping[str, Sequence[str]]) -> str:
+        return f"rate({restored.text(like=like, present=RESTORED_TOPIC)}{window}) > 0"
+
+    def least(*, like: Mapping[str, Sequence[str]]) -> str:
+        return f"min_over_time({restoring.text(like=like)}{window}) > 0"
+
+    ids = "({0})-.+-(?:StateUpdater|StreamThread)-[0-9]+-restore-consumer"
+    each = f"{CLIENT_GROUP}, {TARGET}, {RESTORED_CLIENT}, {RESTORED_TOPIC}"
+    return {
+        "restored": f"max by ({each}) ({_with_group(rate, RESTORED_CLIENT, discovered, ids)})",
+        "restoring": _with_group(least, RESTORING_THREAD, discovered, "({0})-.+-StateUpdater-[0-9]+"),
+    }
+
+
+def _with_group(expression: Callable[..., str], label: str, discovered: Discovered, ids: str) -> str:
+    """An expression over the clients of the groups, each with its group: `ids` are those that Java gives by default.
 
     They are `consumer-GROUP-1` and the like, or with Kafka Streams `GROUP-...-StreamThread-1-consumer`. Of two groups
     whose names begin alike the longer one is meant.
     """
-    names = "|".join(map(re.escape, sorted(groups, key=len, reverse=True)))
-    clients = f"consumer-({names})-.+|({names})-.+-StreamThread-[0-9]+-consumer"
-    series = idle.text(like={IDLE_CLIENT: [clients]})
-    return f'label_replace({series}, "{IDLE_GROUP}", "$1$2", "{IDLE_CLIENT}", {quoted(clients)})'
+    pattern = ids.format("|".join(map(re.escape, sorted(discovered.topics, key=len, reverse=True))))
+    replacement = "".join(f"${number + 1}" for number in range(ids.count("({0})")))
+    series = expression(like={label: [pattern]})
+    return f'label_replace({series}, "{CLIENT_GROUP}", "{replacement}", "{label}", {quoted(pattern)})'
 
 
 def at_once(discovered: Discovered) -> str:

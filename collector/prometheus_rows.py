@@ -3,21 +3,27 @@
 A gap is missing, not zero: without a value of the source for a partition, or for a group, there is no row.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
 from collector.errors import MalformedError
-from collector.prometheus_dialects import IDLE_GROUP, Dialect
+from collector.prometheus_dialects import CLIENT_GROUP, RESTORED_CLIENT, RESTORING_THREAD, TARGET, Dialect
 from collector.prometheus_http import Series
 from collector.sinks import arrow_schema
 from forecasting.units import AnyArray, FloatArray, IntArray
 
 STEP_SECONDS = 60
 Partition = tuple[str, int]
+_Thread = tuple[str, str]
+# Kafka Streams names the threads that restore PROCESS-StateUpdater-NUMBER, and their clients after them; before 4.0
+# these had the name of the thread that processes.
+_STATE_UPDATER, _STREAM_THREAD, _RESTORE_CONSUMER = "-StateUpdater-", "-StreamThread-", "-restore-consumer"
 _UNKNOWN = "UNKNOWN"
 
 
@@ -33,6 +39,8 @@ class Readings:
     states: tuple[Series, ...] = ()
     idle: tuple[Series, ...] = ()
     idle_clients: tuple[Series, ...] = ()
+    restored: tuple[Series, ...] = ()
+    restoring: tuple[Series, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +110,7 @@ def _group_rows(
         wanted = wanted & np.append(wanted[1:], False) & np.append(False, wanted[:-1])
     seen = np.isfinite([np.full(len(wanted), np.nan), *progress.of.values()]).any(axis=0)
     states, members = _states_and_members(dialect, readings, past.group, progress)
-    busy = _busy(readings, past.group, members)
+    busy, streams = _busy(readings, past.group, members), _streams(readings, past.group)
     starts = {_partition(dialect, series): _on_grid(readings.minutes, series) for series in readings.starts}
     for (topic, number), end in sorted(ends.items()):
         if topic not in past.topics:
@@ -121,6 +129,7 @@ def _group_rows(
                 members=np.where(seen, members, np.nan),
                 states=states,
                 busy=busy,
+                streams=streams,
             )
         else:
             commit = commit if dialect.commits else end - commit
@@ -134,6 +143,7 @@ def _group_rows(
                 members=members,
                 states=states,
                 busy=busy,
+                streams=streams,
             )
 
 
@@ -141,12 +151,56 @@ def _busy(readings: Readings, group: str, members: FloatArray) -> FloatArray:
     """The mean share of their time in which the group's members work; NaN where not every member reports it."""
     idle, clients = (
         next(
-            (_on_grid(readings.minutes, each) for each in series if each.labels.get(IDLE_GROUP) == group),
+            (_on_grid(readings.minutes, each) for each in series if each.labels.get(CLIENT_GROUP) == group),
             np.full(len(readings.minutes), np.nan),
         )
         for series in (readings.idle, readings.idle_clients)
     )
     return np.where(clients == members, np.clip(1.0 - idle, 0.0, 1.0), np.nan)
+
+
+def _streams(readings: Readings, group: str) -> AnyArray:
+    """What restores show of a Kafka Streams application, as JSON under the names of its settings; None without any."""
+    told = np.full(len(readings.minutes), None, dtype=object)
+    rates = _restore_rates(readings, group)
+    for minute in np.flatnonzero(np.isfinite(rates)):
+        told[minute] = json.dumps({"restore_bytes_per_second": float(round(rates[minute])), "stateful": True})
+    return told
+
+
+def _restore_rates(readings: Readings, group: str) -> FloatArray:
+    """Bytes/s of the group's process that restores the most; NaN where no thread restored tasks all the time.
+
+    Threads of a process restore side by side. Where owners name clients, only the target tells two processes apart.
+    """
+    is_restoring: dict[_Thread, AnyArray] = {}
+    for series in readings.restoring:
+        if series.labels.get(CLIENT_GROUP) == group:
+            is_restoring[_thread(series, RESTORING_THREAD)] = np.isfinite(_on_grid(readings.minutes, series))
+    silent = np.full(len(readings.minutes), np.nan)
+    processes: dict[_Thread, FloatArray] = {}
+    for series in readings.restored:
+        thread = _thread(series, RESTORED_CLIENT)
+        if series.labels.get(CLIENT_GROUP) == group and thread in is_restoring:
+            rate = np.where(is_restoring[thread], _on_grid(readings.minutes, series), np.nan)
+            target, name = thread
+            process = target, name.rpartition(_STATE_UPDATER)[0]
+            processes[process] = _sum_of_known(processes.get(process, silent), rate)
+    return reduce(np.fmax, processes.values(), silent)
+
+
+def _thread(series: Series, label: str) -> _Thread:
+    """The target and the name of the thread that reports a series."""
+    name = series.labels.get(label, "").removesuffix(_RESTORE_CONSUMER).replace(_STREAM_THREAD, _STATE_UPDATER)
+    return series.labels.get(TARGET, ""), name
+
+
+def _sum_of_known(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The sum at each minute of what is known; NaN where neither is."""
+    known: FloatArray = np.where(
+        np.isfinite(one) | np.isfinite(other), np.nan_to_num(one) + np.nan_to_num(other), np.nan
+    )
+    return known
 
 
 def _rows(
@@ -160,6 +214,7 @@ def _rows(
     members: FloatArray,
     states: AnyArray,
     busy: FloatArray,
+    streams: AnyArray,
 ) -> pa.Table:
     count = int(kept.sum())
     cluster, group, topic, number = names
@@ -175,6 +230,7 @@ def _rows(
         "group_state": pa.array(states[kept], pa.string()),
         "members": _whole(members[kept]),
         "busy_ratio": pa.array(busy[kept], from_pandas=True),
+        "streams": pa.array(streams[kept], pa.string()),
     }
     schema = arrow_schema()
     arrays = [columns.get(name, pa.nulls(count)) for name in schema.names]

@@ -23,10 +23,11 @@ PROTOCOLS = {"eager": "eager", "cooperative": "cooperative", "kip848": "KIP-848"
 INTRODUCTION = """# Rebalances, measured
 
 What a change of a group's size stops and repeats on a real broker, compared with what the cost model's formulas and the
-simulated group of the replay expect. The whole page is made from one JSON document, which one command writes:
+simulated group of the replay expect. The page is made from one JSON document, which one command writes, and its last
+part from that of [another page](rebalances-streams.md):
 
     make bench-rebalances OUT=FILE ROUNDS=4
-    python -m benchmarks.rebalances --page FILE > docs/rebalances.md
+    python -m benchmarks.rebalances --page FILE --streams docs/rebalances-streams.json > docs/rebalances.md
 
 - **Where.** One Kafka broker on loopback, a machine with {processors} processors that was busy (mean load {load:.1f})
   with all groups at once and with other work, which lengthens stops under a second. Nothing here was measured across a
@@ -45,7 +46,7 @@ simulated group of the replay expect. The whole page is made from one JSON docum
   needs less; by the simulated group as the mean over 20 seeds. *Held*: within {share:.0%} or {seconds:g} s of the
   median, for duplicates within {share:.0%} or {messages:g} messages.
 
-Versions: {versions}. Kafka Streams has a page of its own: [rebalances-streams.md](rebalances-streams.md).
+Versions: {versions}. [Kafka Streams](#kafka-streams-with-state) is at the end.
 """
 
 

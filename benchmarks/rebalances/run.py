@@ -1,12 +1,12 @@
 """Measures the stops and repeats of a change of a group's size, on a real broker, and compares them with expectations.
 
     python -m benchmarks.rebalances --out FILE      or: make bench-rebalances OUT=FILE ROUNDS=4
-    python -m benchmarks.rebalances --page FILE > docs/rebalances.md
+    python -m benchmarks.rebalances --page FILE --streams docs/rebalances-streams.json > docs/rebalances.md
 
 The first form starts Kafka on loopback and groups of each client, protocol, batch length and membership, all at once
 and on one topic. In each round two members join four, leave in order, join again and are killed, in all groups at the
 same instants. FILE is a JSON document of every change of every group; four rounds take twelve minutes. The second form
-writes the page from the JSON alone.
+writes the page from that JSON and from the one of `benchmarks.rebalances.streams`.
 """
 
 import argparse
@@ -14,16 +14,14 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
 from benchmarks.rebalances.expected import (
@@ -40,7 +38,9 @@ from benchmarks.rebalances.expected import (
 from benchmarks.rebalances.measure import batches_of, measured
 from benchmarks.rebalances.members import SESSION_SECONDS, Client, Host, MemberOrder, host
 from benchmarks.rebalances.page import write_page
+from benchmarks.rebalances.streams_page import section_of
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers
+from tests.live.harness.streams import produced_steadily
 
 TOPIC = "orders"
 SHORT_SECONDS, LONG_SECONDS = 0.1, 2.0
@@ -76,9 +76,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/rebalances.json"), help="where the JSON goes")
     parser.add_argument("--rounds", type=int, default=4, help="how often two members come and go, twice (default 4)")
     parser.add_argument("--page", type=Path, metavar="JSON", help="write the page of an earlier run")
+    parser.add_argument("--streams", type=Path, metavar="JSON", help="a run of Kafka Streams, as the page's last part")
     arguments = parser.parse_args()
     if arguments.page is not None:
         write_page(json.loads(arguments.page.read_text()))
+        if arguments.streams is not None:
+            print(section_of(json.loads(arguments.streams.read_text())), end="")
         return 0
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(document_of(arguments.rounds), indent=1) + "\n")
@@ -218,24 +221,7 @@ def member_name(kind: GroupKind, number: int) -> str:
     return f"{kind.name}-{number}"
 
 
-@contextmanager
-def produced(address: str) -> Iterator[None]:
+def produced(address: str) -> AbstractContextManager[None]:
     """Messages at the set rate, evenly over the partitions, until the block ends."""
-    producer, stop = Producer({"bootstrap.servers": address}), threading.Event()
     each = round(MESSAGES_PER_SECOND * PRODUCE_EVERY_SECONDS / PARTITIONS)
-
-    def produce() -> None:
-        while not stop.wait(PRODUCE_EVERY_SECONDS):
-            for partition in range(PARTITIONS):
-                for _ in range(each):
-                    producer.produce(TOPIC, b"message", partition=partition)
-            producer.poll(0)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        producer.flush(10)
+    return produced_steadily(address, [TOPIC], partitions=PARTITIONS, each=each, every_seconds=PRODUCE_EVERY_SECONDS)

@@ -6,74 +6,49 @@
 The first form starts Kafka on loopback and one application of each kind, all at once and on one topic: plain, static,
 with a standby, and with a state directory that outlives its process. In each round one of three processes leaves in
 order, comes back and is killed. FILE is a JSON document of every change; one round takes nine minutes. The second form
-writes the page from the JSON alone.
+writes the page from the JSON alone, which docs/rebalances.md has a part of too.
 """
 
 import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
-from benchmarks.command import table
 from benchmarks.rebalances.expected import PARTITIONS, Change
 from benchmarks.rebalances.measure import ProcessedBatch, batches_of, measured
 from benchmarks.rebalances.members import SESSION_SECONDS
-from benchmarks.rebalances.page import CHANGES, NEAR_SECONDS, is_near, marked, spread
 from benchmarks.rebalances.run import TOPIC, kafka_version, produced
+from benchmarks.rebalances.streams_page import (
+    AFTER_SECONDS,
+    APPLICATIONS,
+    FEW,
+    MANY,
+    MOST_WARM_UPS,
+    PROBING_SECONDS,
+    Application,
+    page_of,
+)
 from collector.kafka_admin import KafkaAdminCollector
-from cost_model.physics.profile import GroupProfile, StreamsProfile
-from cost_model.physics.rebalance import move_effect
-from cost_model.physics.streams import capacity_lead_seconds
-from forecasting.units import Partitions, Replicas, Seconds
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers
+from tests.live.harness.streams import StreamsOrder, StreamsProcess, produce_keyed
 
-FEW, MANY = 2, 3
 # More records for each task than `acceptable.recovery.lag`, 10,000: with fewer, Kafka Streams moves a task to a process
 # that has nothing of its state, without a warm-up.
 RECORDS, VALUE_BYTES = 150_000, 1_600
-# The least that Kafka Streams accepts for `probing.rebalance.interval.ms`; its default is 600 s.
-PROBING_SECONDS = 60.0
-MOST_WARM_UPS = 2
 LEAVER = MANY - 1
-# Warm-ups of four tasks, two at a time, take two probes, and the machine is busy; a leave takes a session of 10 s.
-AFTER_SECONDS: dict[Change, float] = {"in": 75.0, "out": 200.0, "killed": 75.0}
 LOADED_LIMIT_SECONDS = 900.0
 LEAD_SECONDS = 0.2
-# The start of a JVM on a busy machine.
-NEAR_LEAD_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    """A kind of application: settings of its own, and whether its state directory outlives its process."""
-
-    name: str
-    words: str
-    static: bool = False
-    standbys: int = 0
-    volume_kept: bool = False
-
-
-APPLICATIONS = (
-    Application(name="lost", words="state lost with its process"),
-    Application(name="static", words="static members, state lost", static=True),
-    Application(name="standby", words="one standby, state lost", standbys=1),
-    Application(name="kept", words="state directory kept", volume_kept=True),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,37 +62,17 @@ class Moved:
     lead_seconds: float | None
 
 
-class Process:
-    """One process of an application; `stop` is what a kubelet does at first, `kill` what it does at last."""
-
-    def __init__(self, application: Application, number: int, *, broker: str, folder: Path, jars: Path) -> None:
-        self.state = folder / application.name / str(number)
-        settings = {
-            "num.standby.replicas": str(application.standbys),
-            "max.warmup.replicas": str(MOST_WARM_UPS),
-            "probing.rebalance.interval.ms": f"{1e3 * PROBING_SECONDS:.0f}",
-            "session.timeout.ms": f"{1e3 * SESSION_SECONDS:.0f}",
-        }
-        if application.static:
-            settings["group.instance.id"] = f"pod-{number}"
-        log, name = str(folder / "batches.log"), member(application, number)
-        words = (broker, application.name, TOPIC, str(self.state), log, name)
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-        command = ["java", "-Xmx160m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", quiet]
-        command += ["-cp", f"{jars}/*:{folder / 'classes'}", "StatefulStreams", *words, "0"]
-        with (folder / f"{application.name}-{number}.err").open("ab") as said:
-            self._process = subprocess.Popen(  # noqa: S603  # our own program
-                [*command, *(f"{key}={value}" for key, value in settings.items())], stdout=said, stderr=said
-            )
-
-    def stop(self) -> None:
-        """Send SIGTERM, after which it closes in order; nobody waits for it here."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """Send SIGKILL, and wait for the end."""
-        self._process.kill()
-        self._process.wait()
+def order(application: Application, number: int) -> StreamsOrder:
+    """One of its processes."""
+    settings = {
+        "num.standby.replicas": str(application.standbys),
+        "max.warmup.replicas": str(MOST_WARM_UPS),
+        "probing.rebalance.interval.ms": f"{1e3 * PROBING_SECONDS:.0f}",
+        "session.timeout.ms": f"{1e3 * SESSION_SECONDS:.0f}",
+    }
+    if application.static:
+        settings["group.instance.id"] = f"pod-{number}"
+    return StreamsOrder(name=member(application, number), application=application.name, topic=TOPIC, settings=settings)
 
 
 def member(application: Application, number: int) -> str:
@@ -160,10 +115,12 @@ def play(folder: Path, rounds: int, loads: list[float]) -> tuple[list[tuple[Chan
         (broker,) = ends.enter_context(running_brokers(jars, folder / "kafka"))
         admin = AdminClient({"bootstrap.servers": broker.address})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
-        fill(broker.address)
+        produce_keyed(broker.address, TOPIC, RECORDS, partitions=PARTITIONS, value_bytes=VALUE_BYTES)
 
-        def begun(application: Application, number: int) -> Process:
-            process = Process(application, number, broker=broker.address, folder=folder, jars=jars)
+        def begun(application: Application, number: int) -> StreamsProcess:
+            process = StreamsProcess(
+                order(application, number), bootstrap=broker.address, folder=folder, jars=jars, classes=classes
+            )
             ends.callback(process.kill)
             return process
 
@@ -192,17 +149,6 @@ def play(folder: Path, rounds: int, loads: list[float]) -> tuple[list[tuple[Chan
                 loads.append(os.getloadavg()[0])
                 print(f"round {number + 1} of {rounds}: {change}", file=sys.stderr, flush=True)
     return events, restore_bytes
-
-
-def fill(address: str) -> None:
-    """Records of as many keys, so that state is as large as what was written."""
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 20})
-    for number in range(RECORDS):
-        producer.produce(TOPIC, os.urandom(VALUE_BYTES), f"{number:08}", partition=number % PARTITIONS)
-        producer.poll(0)
-        if number % 10_000 == 0:
-            producer.flush(60)
-    producer.flush(60)
 
 
 def _loaded(collector: KafkaAdminCollector) -> dict[str, float]:
@@ -253,139 +199,6 @@ def full_share_after(batches: Sequence[ProcessedBatch], name: str, begin_at: flo
     in_order = sorted(first.values())
     share = PARTITIONS // MANY
     return round(in_order[share - 1] - begin_at, 1) if len(in_order) >= share else None
-
-
-def profile_of(application: Application, restore_bytes: float) -> GroupProfile:
-    """The profile of an application, of which the bytes are those that were seen and the restore rate is assumed."""
-    return GroupProfile(
-        cluster="c",
-        group=application.name,
-        partitions=Partitions(PARTITIONS),
-        capacity=None,
-        client="java",
-        static_membership=application.static,
-        session_timeout_seconds=Seconds(SESSION_SECONDS),
-        start_up_seconds=Seconds(0.0),
-        streams=StreamsProfile(
-            stateful=True,
-            tasks=PARTITIONS,
-            max_warmup_replicas=MOST_WARM_UPS,
-            probing_seconds=Seconds(PROBING_SECONDS),
-            standbys=application.standbys,
-            restore_bytes=restore_bytes,
-            volume_kept=application.volume_kept,
-        ),
-    )
-
-
-def expected_effect(application: Application, change: Change, restore_bytes: float) -> dict[str, float]:
-    """By the formulas: seconds lost per task, the mean stop of the tasks that stop, and the time until a full share."""
-    profile = profile_of(application, restore_bytes)
-    before, after = (Replicas(FEW), Replicas(MANY)) if change == "out" else (Replicas(MANY), Replicas(FEW))
-    if change == "killed":
-        profile = replace(profile, termination_grace_seconds=Seconds(0.0))
-    effect = move_effect(profile, from_replicas=before, to_replicas=after)
-    lead = capacity_lead_seconds(profile, from_replicas=before, to_replicas=after)
-    return {
-        "lost_seconds": effect.lost_partition_seconds / PARTITIONS,
-        "rebalance_pause_seconds": effect.rebalance_pause_seconds,
-        "lead_seconds": lead,
-    }
-
-
-INTRODUCTION = """# Rebalances of Kafka Streams, measured
-
-What a change of size stops in a Kafka Streams application with state on a real broker, compared with what the cost
-model's formulas expect. The page is made from one JSON document, which one command writes:
-
-    make bench-streams OUT=FILE ROUNDS={rounds}
-    python -m benchmarks.rebalances.streams --page FILE > docs/rebalances-streams.md
-
-- **Where and when.** {measured_at}, Kafka {kafka}, one broker on loopback, a machine with {processors} processors that
-  was busy (mean load {load:.1f}) with all applications at once and with other work.
-- **Applications.** {tasks} tasks of one sub-topology, classic protocol, the last value of each of {records:,} keys in a
-  persistent store with a changelog; {many} processes of one thread. One leaves in order (SIGTERM), comes back, and is
-  killed (SIGKILL); rounds of this: {rounds}. A session of {session:g} s, probes each {probing:g} s (Kafka's least; its
-  default is 600 s), 2 warm-ups, defaults of Kafka elsewhere.
-- **State.** {written:,.0f} bytes of values were written to each application; lagcast saw changelogs of
-  {seen} bytes on the broker's disk, with nothing configured.
-- **Measured** as on [rebalances.md](rebalances.md), for each task by the records that its processes wrote down. *Full
-  share after* is the time from the command to add a process until it has worked on {share} tasks, the start of its JVM
-  included.
-- **Stops add up** over all rebalances of the time: a process that comes back without its state causes one when it
-  joins, and one more at each probe; four JVMs start at that moment on the same processors. Where it has no full share
-  yet, a kill stops fewer tasks. No state was written while a process was away, so that a kept directory was within
-  `acceptable.recovery.lag` when it came back, and its tasks moved at once; the formula takes a volume to be further
-  behind, and to wait for probes.
-- **Expected** by the formulas, from the bytes seen and an assumed restore rate of 10 MB/s. Bold: not within 35% or
-  {slack:g} s of the median; for the full share, 35% or {lead_slack:g} s.
-"""
-
-
-def page_of(document: dict[str, Any]) -> str:
-    """The page of a run."""
-    lines = []
-    for application in APPLICATIONS:
-        for change in AFTER_SECONDS:
-            own = [
-                found
-                for found in document["changes"]
-                if (found["application"], found["change"]) == (application.name, change)
-            ]
-            expected = expected_effect(application, change, document["restore_bytes"][application.name])
-            lines.append(_line(application, change, own, expected))
-    head = (
-        *("application", "a process", "changes", "lost seconds per task", "formula"),
-        *("stop of the four longest", "formula", "duplicates", "full share after", "formula"),
-    )
-    sizes = document["restore_bytes"].values()
-    seen = f"{min(sizes):,.0f} to {max(sizes):,.0f}"
-    introduction = INTRODUCTION.format(
-        rounds=sum(found["change"] == "in" for found in document["changes"]) // len(APPLICATIONS),
-        measured_at=document["measured_at"],
-        kafka=document["kafka"],
-        processors=document["processors"],
-        load=document["mean_load"],
-        tasks=document["tasks"],
-        many=document["members"][1],
-        records=document["records"],
-        session=document["session_seconds"],
-        probing=document["probing_seconds"],
-        written=document["written_bytes"],
-        seen=seen,
-        share=document["tasks"] // document["members"][1],
-        slack=NEAR_SECONDS,
-        lead_slack=NEAR_LEAD_SECONDS,
-    )
-    return f"{introduction}\n{table(head, lines, words=2)}"
-
-
-def _line(
-    application: Application, change: Change, own: Sequence[dict[str, Any]], expected: dict[str, Any]
-) -> tuple[str, ...]:
-    lost = tuple(sum(found["stops"]) / len(found["stops"]) for found in own)
-    longest = [stop for found in own for stop in sorted(found["stops"])[-PARTITIONS // MANY :]]
-    leads = [found["lead_seconds"] for found in own if found["lead_seconds"] is not None]
-    duplicates = [found["duplicates"] for found in own]
-    words = {"out": "comes back"}.get(change, CHANGES[change])
-    if change != "out":
-        full = "-", "-"
-    elif not leads:
-        full = f"not within {AFTER_SECONDS['out']:.0f} s", marked(expected["lead_seconds"], False)  # noqa: FBT003
-    else:
-        near = is_near(median(leads), expected["lead_seconds"], NEAR_LEAD_SECONDS)
-        full = f"{median(leads):.0f} s", marked(expected["lead_seconds"], near)
-    return (
-        application.words,
-        words,
-        str(len(own)),
-        spread(lost),
-        marked(expected["lost_seconds"], is_near(median(lost), expected["lost_seconds"], NEAR_SECONDS)),
-        f"{median(longest):.1f}",
-        f"{expected['rebalance_pause_seconds']:.1f}",
-        f"{median(duplicates):,.0f}",
-        *full,
-    )
 
 
 def main() -> int:

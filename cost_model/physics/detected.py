@@ -20,8 +20,9 @@ DETECTABLE = frozenset(
 )
 # Those that the pods of the workload and its autoscaler show.
 DETECTABLE_IN_CLUSTER = frozenset({"termination_grace_seconds", "min_replicas", "max_replicas"})
-# Those of a Streams application's profile.
-STREAMS_DETECTABLE = frozenset({"tasks", "stateful", "standbys", "restore_bytes", "commit_interval_seconds"})
+# Those of a Streams application's profile, of which its clients measure the last one, and report it to Prometheus.
+STREAMS_MEASURED = frozenset({"restore_bytes_per_second"})
+STREAMS_DETECTABLE = STREAMS_MEASURED | {"tasks", "stateful", "standbys", "restore_bytes", "commit_interval_seconds"}
 # Those that its samples tell in one word; its commits are measured as those of other groups.
 _TOLD_OF_STREAMS = STREAMS_DETECTABLE - {"commit_interval_seconds"}
 # The names of Kafka's own assignors; an assignor of one's own may be eager or not, and shows nothing.
@@ -43,6 +44,9 @@ NEWER_PROTOCOL = "consumer"
 STREAMS_ASSIGNOR = "stream"
 # A state that has grown or shrunk by less counts as the same: each other figure begins the group's session anew.
 _SAME_SIZE = 0.1
+# A replica shows how fast it restores in its fastest minute: in others it waits for something else. A little more is
+# the same.
+_SAME_RATE = 0.1
 # So does a commit interval: one that a batch makes longer differs from commit to commit.
 _SAME_INTERVAL = 0.3
 
@@ -55,6 +59,7 @@ class ObservedStreams:
     stateful: bool | None = None
     standbys: int | None = None
     restore_bytes: float | None = None
+    restore_bytes_per_second: float | None = None
     commit_interval_seconds: Seconds | None = None
 
 
@@ -158,8 +163,11 @@ def _interval(before: Seconds | None, now: float | None) -> Seconds | None:
 
 
 def _streams(known: ObservedStreams | None, row: GroupInterval, interval: Seconds | None) -> ObservedStreams | None:
-    """What is known of a Streams application; None once the group has another assignor."""
-    if row.group_assignor != STREAMS_ASSIGNOR:
+    """What is known of a Streams application; None once the group has another assignor.
+
+    Prometheus knows no assignor, but what it tells of restores, it tells of an application.
+    """
+    if row.group_assignor != STREAMS_ASSIGNOR and row.streams is None:
         return known if row.group_assignor is None else None
     known = known or ObservedStreams()
     told = {} if row.streams is None else json.loads(row.streams)
@@ -167,7 +175,10 @@ def _streams(known: ObservedStreams | None, row: GroupInterval, interval: Second
     seen = replace(known, **told, commit_interval_seconds=interval)
     before, now = known.restore_bytes, seen.restore_bytes
     if before and now is not None and abs(now - before) <= _SAME_SIZE * before:
-        return replace(seen, restore_bytes=before)
+        seen = replace(seen, restore_bytes=before)
+    fastest, rate = known.restore_bytes_per_second, seen.restore_bytes_per_second
+    if fastest is not None and rate is not None and rate <= (1.0 + _SAME_RATE) * fastest:
+        seen = replace(seen, restore_bytes_per_second=fastest)
     return seen
 
 

@@ -9,7 +9,7 @@ GroupProtocol = Literal["eager", "cooperative", "kip848"]
 Client = Literal["java", "librdkafka", "kafka-python", "aiokafka", "kafkajs", "sarama", "franz-go", "kafka-go", "other"]
 CommitMode = Literal["interval", "batch", "message"]
 Assignor = Literal["range", "roundrobin", "sticky"]
-FigureSource = Literal["configured", "detected", "assumed"]
+FigureSource = Literal["configured", "detected", "measured", "assumed"]
 CapacitySource = Literal["configured", "saturated_windows", "busy_time", "unsaturated_windows", "lower_bound"]
 
 
@@ -35,8 +35,9 @@ class StreamsProfile:
     `tasks` is the sum over sub-topologies of the largest source's partitions. `restore_bytes` is the changelog of all
     tasks together; `behind_bytes` is the part of it that a kept copy (a standby, or a volume that outlives its pod)
     still has to read. The rate is per replica; its default is RATE. Other defaults are Kafka's own (no standbys, 2
-    warm-ups, a probe every 600 s, commits every 30 s). `configured` and `detected` name the fields that the owner has
-    set and those that Kafka tells; others are assumed. Errors: ValueError on no task, no warm-up, or no rate.
+    warm-ups, a probe every 600 s, commits every 30 s). `configured`, `detected` and `measured` name the fields that the
+    owner has set, those that Kafka tells, and those that the application itself measures; others are assumed. Errors:
+    ValueError on no task, no warm-up, or no rate.
     """
 
     stateful: bool
@@ -52,6 +53,7 @@ class StreamsProfile:
     commit_interval_seconds: Seconds = Seconds(30.0)
     configured: frozenset[str] = frozenset()
     detected: frozenset[str] = frozenset()
+    measured: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.tasks < 1 or self.max_warmup_replicas < 1:
@@ -63,7 +65,7 @@ class StreamsProfile:
 
     def source_of(self, name: str) -> FigureSource:
         """The source of a figure of this profile, by its field."""
-        return _source(name, self.configured, self.detected)
+        return "measured" if name in self.measured else _source(name, self.configured, self.detected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

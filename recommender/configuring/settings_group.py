@@ -9,6 +9,7 @@ from cost_model.physics.detected import (
     DETECTABLE,
     DETECTABLE_IN_CLUSTER,
     STREAMS_DETECTABLE,
+    STREAMS_MEASURED,
     ObservedGroup,
     ObservedStreams,
     ObservedWorkload,
@@ -83,7 +84,8 @@ class StreamsSettings(BaseModel):
     """Bytes of changelog that a kept copy (a standby, a volume) still has to read. Default: 0, it keeps up."""
 
     restore_bytes_per_second: float = Field(default=_STREAMS_DEFAULTS["restore_bytes_per_second"], ge=1, le=MOST_BYTES)
-    """Bytes of changelog that one replica reads per second. Default: 10 MB/s, which is assumed: measure yours."""
+    """Bytes of changelog that one replica reads per second. Default: the most that a replica has restored over a
+    minute, where Prometheus has Kafka Streams' own metrics; else 10 MB/s, which is assumed: measure yours."""
 
     standbys: int = Field(default=_STREAMS_DEFAULTS["standbys"], ge=0, le=MOST_COUNT)
     """`num.standby.replicas`. Default: what its members tell each other in Kafka; where that is not known, 0, Kafka's
@@ -120,7 +122,10 @@ class StreamsSettings(BaseModel):
         assumed = {"tasks": partitions, "stateful": True}
         figures = {name: value for name, value in self.model_dump().items() if value is not None}
         return StreamsProfile(
-            **assumed | figures | detected, configured=frozenset(configured), detected=frozenset(detected)
+            **assumed | figures | detected,
+            configured=frozenset(configured),
+            detected=frozenset(detected) - STREAMS_MEASURED,
+            measured=STREAMS_MEASURED & detected.keys(),
         )
 
 

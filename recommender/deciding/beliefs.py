@@ -51,6 +51,7 @@ def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
         "configured": "As set",
         "detected": "Seen in Kafka",
         "cluster": "Seen in the cluster",
+        "measured": "Measured while it restored",
         "assumed": "Assumed",
     }
     named: dict[str, list[ProfileFigure]] = {source: [] for source in words}
@@ -58,7 +59,7 @@ def _profile(figures: Sequence[ProfileFigure]) -> tuple[str, ...]:
         if each.name == _PRICE:
             continue
         in_cluster = each.source == "detected" and each.name in DETECTABLE_IN_CLUSTER
-        if each.source != "detected" or each.name != "start_up_seconds":
+        if each.name != "start_up_seconds" or each.source not in ("detected", "measured"):
             named.setdefault("cluster" if in_cluster else each.source, []).append(each)
     sentences = (
         f"{words[source]}{_seen_at(named[source])}: "

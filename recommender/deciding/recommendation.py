@@ -147,9 +147,9 @@ class ProfileFigure:
     """One figure of the group's profile, by the name of its setting, and its source.
 
     `configured`: set by the owner, which wins; `detected`: Kafka, the Kubernetes cluster or the prices of its nodes
-    tell it; `measured`: from the group's own moves; `similar_groups`: from the moves of groups of the same kind;
-    `assumed`: the default. What Kafka or the cluster tells was last seen, and the price that is in use was read, at
-    `seen_at`; None where that is more than a quarter of an hour ago, as of a group without members.
+    tell it; `measured`: from the group's own moves and restores; `similar_groups`: from the moves of groups of the same
+    kind; `assumed`: the default. What Kafka or the cluster tells was last seen, and the price that is in use was read,
+    at `seen_at`; None where that is more than a quarter of an hour ago, as of a group without members.
     """
 
     name: str

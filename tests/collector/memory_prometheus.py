@@ -84,6 +84,14 @@ class MemoryPrometheus:
             instants = [60 * number for number in range(int(at - 3600) // 60 + 1, int(at) // 60 + 1)]
             counts = [len(points) for instant in instants for points in self._points(found[1], instant, 600)]
             return {(): float(max(counts))} if counts else {}
+        if found := re.fullmatch(r"rate\((.*)\[(\d+)s\]\) > 0", expression):
+            # Prometheus carries the slope between the first and the last scrape on to the ends of the time.
+            spans = self._spans(found[1], at, float(found[2]))
+            rates = {key: (span[-1][1] - span[0][1]) / (span[-1][0] - span[0][0]) for key, span in spans if span[1:]}
+            return {key: rate for key, rate in rates.items() if rate > 0.0}
+        if found := re.fullmatch(r"min_over_time\((.*)\[(\d+)s\]\) > 0", expression):
+            least = {key: min(value for _, value in span) for key, span in self._spans(found[1], at, float(found[2]))}
+            return {key: value for key, value in least.items() if value > 0.0}
         if found := re.fullmatch(r"last_over_time\((.*)\[(\d+)s\]\)", expression):
             return self._newest(found[1], at, float(found[2]), stale=False)
         if found := re.fullmatch(r"(max|sum|count|avg) by \(([^)]*)\) \((.*)\)", expression):
@@ -100,10 +108,13 @@ class MemoryPrometheus:
         return found
 
     def _points(self, selector: str, at: float, seconds: float) -> Iterator[list[tuple[float, float]]]:
+        return (span for _, span in self._spans(selector, at, seconds))
+
+    def _spans(self, selector: str, at: float, seconds: float) -> Iterator[tuple[Labels, list[tuple[float, float]]]]:
         for key, points in self.series.items():
             present = [(when, value) for when, value in points if at - seconds < when <= at and value is not None]
             if _matches(key, selector) and present:
-                yield present
+                yield key, present
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Live samples from Prometheus: one for each scrape, stamped with its time, and an error where scrapes stop."""
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -302,6 +303,89 @@ def test_the_time_in_which_members_work_is_that_of_all_of_them(
     memory.scrape(offsets_text([10], [10], members=2) + idle_text(**clients), at=NOON_SECONDS)
     (row,) = round_at(collector, 1).samples
     assert row.busy_ratio == (None if busy is None else pytest.approx(busy))
+
+
+def restore_text(*threads: tuple[str, int, int], application: str = "orders-5f") -> str:
+    """What threads of Kafka Streams report: process and number, bytes that they have read from changelogs, and tasks.
+
+    A consumer has its bytes once in all, and once for each topic.
+    """
+    lines = []
+    for thread, read, tasks in threads:
+        process, number = thread.split("/")
+        name = f"{application}{process}-StateUpdater-{number}"
+        consumed = f'kafka_consumer_consumer_fetch_manager_metrics_bytes_consumed{{client_id="{name}-restore-consumer"'
+        lines += [f"{consumed}}} {read}", f'{consumed},topic="orders-last-changelog"}} {read}']
+        lines += [f'kafka_streams_stream_state_updater_metrics_active_restoring_tasks{{thread_id="{name}"}} {tasks}']
+    return "".join(f"{line}\n" for line in lines)
+
+
+MEGABYTE = 1_000_000
+A, B, C = "a/1", "a/2", "b/1"
+
+
+@pytest.mark.parametrize(
+    ("scrapes", "rate"),
+    [
+        ([[(A, 0, 2)], [(A, 150, 2)], [(A, 300, 2)], [(A, 450, 1)]], 10.0),
+        ([[(A, 0, 2)], [(A, 150, 2)], [(A, 300, 0)], [(A, 300, 0)]], None),  # over before the minute is
+        ([[(A, 0, 0)], [(A, 15, 0)], [(A, 30, 0)], [(A, 45, 0)]], None),  # a standby that follows
+        ([[(A, 0, 1), (C, 0, 1)], [(A, 75, 1), (C, 150, 1)], [(A, 150, 1), (C, 300, 1)]], 10.0),  # the faster process
+        ([[(A, 0, 1), (B, 0, 1)], [(A, 75, 1), (B, 150, 1)], [(A, 150, 1), (B, 300, 1)]], 15.0),  # two threads of one
+        ([[(A, 0, 1), (B, 0, 0)], [(A, 75, 1), (B, 150, 0)], [(A, 150, 1), (B, 300, 0)]], 5.0),  # one has a standby
+        ([[(A, 0, 1)]], None),
+    ],
+)
+def test_the_restore_rate_is_that_of_the_process_that_restores_most(
+    memory: MemoryPrometheus,
+    collector: PrometheusCollector,
+    scrapes: list[list[tuple[str, int, int]]],
+    rate: float | None,
+) -> None:
+    """Of those whose tasks were restored in each scrape of a minute, 15 s apart; in MB, and MB/s."""
+    for number, threads in enumerate(scrapes):
+        text = restore_text(*((thread, read * MEGABYTE, tasks) for thread, read, tasks in threads))
+        memory.scrape(offsets_text([10 + number], [10], members=1) + text, at=NOON_SECONDS + 15 * number)
+    (row,) = round_at(collector, 15 * len(scrapes) - 14).samples
+    told = None if rate is None else {"restore_bytes_per_second": rate * MEGABYTE, "stateful": True}
+    assert json.loads(row.streams or "null") == told
+
+
+def test_before_kafka_4_a_client_that_restores_has_the_name_of_the_thread_that_processes(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Its bytes belong to the tasks that the thread beside that one restores."""
+    for number in range(3):
+        text = restore_text((A, 15 * number * MEGABYTE, 1)).replace("StateUpdater-1-restore", "StreamThread-1-restore")
+        memory.scrape(offsets_text([10], [10], members=1) + text, at=NOON_SECONDS + 15 * number)
+    (row,) = round_at(collector, 31).samples
+    assert json.loads(row.streams or "{}")["restore_bytes_per_second"] == MEGABYTE
+
+
+def test_what_two_jobs_scrape_from_one_process_counts_once(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Its Service and its pod are both scraped, as operators often have it."""
+    for number in range(3):
+        at = NOON_SECONDS + 15 * number
+        memory.scrape(offsets_text([10], [10], members=1), at=at)
+        for job in ("service", "pod"):
+            memory.scrape(restore_text((A, 15 * number * MEGABYTE, 1)), at=at, instance="10.0.0.7:9404", job=job)
+    (row,) = round_at(collector, 31).samples
+    assert json.loads(row.streams or "{}")["restore_bytes_per_second"] == MEGABYTE
+
+
+def test_a_restore_belongs_to_the_group_with_the_longer_name(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """`orders-eu-5f-StateUpdater-1` is a thread of orders-eu, not of orders."""
+    both = offsets_text([10], [10], members=1) + offsets_text([], [10], group="orders-eu", members=1)
+    for number in range(3):
+        threads = restore_text((A, number * MEGABYTE, 1), application="orders-eu-5f")
+        memory.scrape(both + threads, at=NOON_SECONDS + 15 * number)
+    rows = {row.group: row.streams for row in round_at(collector, 31).samples}
+    assert rows["orders"] is None
+    assert rows["orders-eu"] is not None
 
 
 def test_of_two_groups_whose_names_begin_alike_each_has_its_own_clients(

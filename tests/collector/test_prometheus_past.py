@@ -1,5 +1,6 @@
 """The past from Prometheus: gaps stay gaps, two exporters are one, and only missing minutes are requested."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -79,6 +80,21 @@ def test_minutes_without_commits_have_no_rows(memory: MemoryPrometheus) -> None:
     samples = past(memory)
     assert minutes_ago(samples) == {10, 9, 8, 7, 3, 2, 1, 0}
     assert all(row["committed_offset"] is not None for row in samples)
+
+
+def test_minutes_in_which_an_application_restores_show_how_fast(memory: MemoryPrometheus) -> None:
+    """Tasks are restored from 250 to 100 s ago, 2,000 bytes a second: the last whole minutes of it are 3 and 2 ago."""
+    updater = "orders-5f-StateUpdater-1"
+    consumed = f'kafka_consumer_fetch_manager_bytes_consumed_total{{client_id="{updater}-restore-consumer",topic="c"}}'
+    tasks = f'kafka_stream_state_updater_active_restoring_tasks{{thread_id="{updater}"}}'
+    for ago in range(600, -1, -15):
+        restored = 2_000 * min(max(250 - ago, 0), 150)
+        told = f"{consumed} {restored}\n{tasks} {int(100 < ago < 250)}\n"
+        memory.scrape(offsets_text([900 - ago], [900 - ago]) + told, at=NOON_SECONDS - ago)
+    found = {round((NOON - row["sampled_at"]) / MINUTE): row["streams"] for row in past(memory)}
+    assert {ago for ago, told in found.items() if told is not None} == {3, 2}
+    assert json.loads(found[2])["restore_bytes_per_second"] == 2_000
+    assert found.keys() == set(range(11))
 
 
 def test_two_exporters_of_one_cluster_are_one(memory: MemoryPrometheus) -> None:

@@ -19,6 +19,7 @@ from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.account import STATE_FIGURES
 from tests.live.harness.clients import NOON, create_topic, fresh_name, read_until, wait_until
 from tests.live.harness.secured import PASSWORD, Secured
+from tests.live.harness.streams import KEY_BYTES, produce_keyed
 from tests.live.harness.watched import interval_of
 
 pytestmark = pytest.mark.kafka
@@ -26,16 +27,12 @@ pytestmark = pytest.mark.kafka
 JavaClient = Callable[..., AbstractContextManager[None]]
 
 SOURCE_PARTITIONS, REPARTITIONED = 4, 6
-RECORDS, KEY_BYTES, VALUE_BYTES = 20_000, 8, 500
+RECORDS, VALUE_BYTES = 20_000, 500
 
 
 def written(bootstrap: str, topic: str) -> None:
     """Records of as many keys, so that compaction removes none of them."""
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for number in range(RECORDS):
-        producer.produce(topic, os.urandom(VALUE_BYTES), f"{number:0{KEY_BYTES}}", partition=number % SOURCE_PARTITIONS)
-        producer.poll(0)
-    assert producer.flush(30) == 0
+    produce_keyed(bootstrap, topic, RECORDS, partitions=SOURCE_PARTITIONS, value_bytes=VALUE_BYTES)
 
 
 @pytest.fixture

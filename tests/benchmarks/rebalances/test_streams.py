@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.rebalances.measure import batches_of
-from benchmarks.rebalances.streams import APPLICATIONS, full_share_after, page_of
+from benchmarks.rebalances.page import INTRODUCTION
+from benchmarks.rebalances.streams import full_share_after
+from benchmarks.rebalances.streams_page import APPLICATIONS, page_of, section_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -17,6 +19,16 @@ def test_the_page_is_made_from_its_run() -> None:
     page = (DOCS / "rebalances-streams.md").read_text()
     assert page_of(document) == page
     assert all(application.words in page for application in APPLICATIONS)
+
+
+def test_the_page_of_all_rebalances_ends_with_those_of_the_same_run() -> None:
+    """Formula beside measurement for each application and change, and an introduction that names both documents."""
+    document = json.loads((DOCS / "rebalances-streams.json").read_text())
+    page = (DOCS / "rebalances.md").read_text()
+    section = section_of(document)
+    assert page.endswith(section)
+    assert all(section.count(f"| {application.words} |") == 3 for application in APPLICATIONS)
+    assert page.startswith(INTRODUCTION.split("{", maxsplit=1)[0].rpartition("\n")[0])
 
 
 def test_a_newcomer_has_its_share_with_its_last_task() -> None:

@@ -103,6 +103,17 @@ def test_state_that_grows_by_less_than_a_tenth_is_the_same() -> None:
     assert [streams.restore_bytes for streams in seen if streams] == [1_000, 1_000, 1_110, 1_110, 900]
 
 
+def test_the_fastest_restore_that_was_seen_is_what_a_replica_can_do() -> None:
+    """A slower one waited for something else, and a little faster is as fast; Prometheus tells of no assignor."""
+    rates = (None, 40e6, 10e6, 43e6, None, 45e6)
+    rows = [
+        a_row() if rate is None else a_row(streams=json.dumps({"restore_bytes_per_second": rate})) for rate in rates
+    ]
+    seen = [observed_in(rows[: count + 1]).streams for count in range(len(rows))]
+    assert seen[0] is None
+    assert [streams.restore_bytes_per_second for streams in seen if streams] == [40e6, 40e6, 40e6, 40e6, 45e6]
+
+
 def test_a_commit_interval_that_differs_by_less_than_a_third_is_the_same() -> None:
     """Kafka Streams has it among its own figures, beside those of its consumers."""
     rows = [a_row(commit_interval_seconds=seconds) for seconds in (None, 5.0, 6.0, None, 30.0)]

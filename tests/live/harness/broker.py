@@ -198,6 +198,14 @@ def wait_for_coordinator(address: str) -> None:
             return
 
 
+def limit_reads(jars: Path, bootstrap: str, quotas: Mapping[str, int]) -> None:
+    """Quotas of bytes per second, by client id."""
+    for client, rate in quotas.items():
+        words = ("--bootstrap-server", bootstrap, "--alter", "--add-config", f"consumer_byte_rate={rate}")
+        command = _java(jars, "kafka.admin.ConfigCommand", *words, "--entity-type", "clients", "--entity-name", client)
+        subprocess.run(command, check=True, capture_output=True)
+
+
 def _java(jars: Path, *words: str) -> list[str]:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     return ["java", "-Xmx512m", *_SHORT_LIVED, "-cp", f"{jars}/*", quiet, *words]

@@ -15,11 +15,13 @@ from tests.live.harness.broker import BrokerError, free_ports
 from tests.live.harness.fetching import ran
 
 _HERE = Path(__file__).parent
-# Exporters of Java's beans read the log ends of a broker, the lag that a client has of each of its partitions, and the
-# share of its time in which it waits for messages.
+# Exporters of Java's beans read the log ends of a broker, the lag that a client has of each of its partitions and the
+# share of its time in which it waits for messages, and what a Kafka Streams application restores.
 JMX_BEANS = {
     "broker": '"kafka.log:type=Log,name=LogEndOffset,*"',
     "client": '"kafka.consumer:type=consumer-fetch-manager-metrics,*", "kafka.consumer:type=consumer-metrics,*"',
+    "application": '"kafka.consumer:type=consumer-fetch-manager-metrics,*", '
+    '"kafka.streams:type=stream-state-updater-metrics,*"',
 }
 
 
@@ -33,7 +35,7 @@ def fetched(program: str) -> Path:
 
 
 def jmx_option(agent: Path, folder: Path, *, of: str, port: int) -> str:
-    """The option that makes a JVM export the beans of a `broker` or a `client` on that port."""
+    """The option that makes a JVM export the beans of a `broker`, a `client` or an `application` on that port."""
     config = folder / f"jmx-{of}.yaml"
     config.write_text(f'includeObjectNames: [{JMX_BEANS[of]}]\nrules: [{{pattern: ".*"}}]\n', encoding="utf-8")
     return f"-javaagent:{agent}=127.0.0.1:{port}:{config}"

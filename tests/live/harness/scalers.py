@@ -42,9 +42,11 @@ def shop_in(cluster: ControlPlane, *, replicas: int = 3, start_delay_seconds: in
     return namespace
 
 
-def orders_in(cluster: ControlPlane, namespace: str, *, replicas: int = 3, start_delay_seconds: int = 0) -> None:
-    """The Deployment `orders-in`, applied as an owner does: applied again, it has so many replicas again."""
-    manifest = _ORDERS.replace("NAMESPACE", namespace).replace("REPLICAS", str(replicas))
+def orders_in(
+    cluster: ControlPlane, namespace: str, *, replicas: int = 3, start_delay_seconds: int = 0, name: str = "orders"
+) -> None:
+    """The Deployment `orders`, applied as an owner does: applied again, it has so many replicas again."""
+    manifest = _ORDERS.replace("orders", name).replace("NAMESPACE", namespace).replace("REPLICAS", str(replicas))
     cluster.apply(manifest.replace("DELAY", str(start_delay_seconds)))
 
 

@@ -188,6 +188,20 @@ def test_a_streams_application_need_not_be_set(tmp_path: Path) -> None:
     assert streams.source_of("restore_bytes_per_second") == streams.source_of("probing_seconds") == "assumed"
 
 
+def test_a_restore_rate_that_was_measured_is_used_unless_one_is_set(tmp_path: Path) -> None:
+    """Its source is the application itself, and not Kafka; a setting wins, also one that is slower."""
+    assert SHOP.streams is not None
+    shop = replace(SHOP, streams=replace(SHOP.streams, restore_bytes_per_second=6e7))
+    found = {
+        text: _load(tmp_path, text).group("shop").profile("prod", "shop", shop).streams
+        for text in ("", "groups: {shop: {streams: {restore_bytes_per_second: 5.0e+7}}}")
+    }
+    rates = [
+        (each.restore_bytes_per_second, each.source_of("restore_bytes_per_second")) for each in found.values() if each
+    ]
+    assert rates == [(6e7, "measured"), (5e7, "configured")]
+
+
 def test_one_setting_of_a_streams_application_leaves_the_others_as_they_are_seen(tmp_path: Path) -> None:
     """A setting wins over what is seen, also one that is the default; the rest need not be repeated."""
     text = "groups: {shop: {streams: {restore_bytes_per_second: 5.0e+7, standbys: 0}}}"

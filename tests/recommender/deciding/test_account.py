@@ -37,6 +37,8 @@ def test_the_figures_of_a_streams_application_have_their_sources(context: MakeCo
     assert figures["restore_bytes"] == (4e9, "detected")
     assert figures["restore_bytes_per_second"] == (1e7, "assumed")
     assert figures["commit_interval_seconds"] == (7.0, "configured")
+    measured = replace(STREAMS, restore_bytes_per_second=6e7, measured=frozenset({"restore_bytes_per_second"}))
+    assert _figures(context, replace(profile, streams=measured))["restore_bytes_per_second"] == (6e7, "measured")
     assert "assignor" not in figures
 
 

@@ -126,17 +126,19 @@ def test_c17_what_a_forecast_is_worth_is_stated(
 
 
 def test_each_figure_of_the_profile_is_stated_with_its_source(advice: MakeAdvice) -> None:
-    """What is set, what Kafka tells, and what is assumed are a sentence each."""
+    """What is set, what Kafka tells, what was measured and what is assumed are a sentence each."""
     figures = (
         ProfileFigure(name="protocol", value="cooperative", source="detected"),
         ProfileFigure(name="client", value="java", source="assumed"),
         ProfileFigure(name="static_membership", value=False, source="detected"),
         ProfileFigure(name="session_timeout_seconds", value=45.0, source="configured"),
         ProfileFigure(name="start_up_seconds", value=90.0, source="measured"),
+        ProfileFigure(name="restore_bytes_per_second", value=6e7, source="measured"),
     )
     assert beliefs(advice(profile=figures))[1:] == (
         "As set: session_timeout_seconds 45.",
         "Seen in Kafka: protocol cooperative, static_membership false.",
+        "Measured while it restored: restore_bytes_per_second 6e+07.",
         "Assumed: client java.",
     )
 
