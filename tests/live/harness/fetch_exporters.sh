@@ -1,38 +1,10 @@
 #!/bin/sh
 # Puts one of the programs that export Kafka's figures to Prometheus into the cache folder (once) and prints its path:
 #   fetch_exporters.sh prometheus | klag-exporter | jmx-agent
-# No root is needed: Debian's packages are downloaded with lists of their own, and unpacked instead of installed.
 set -eu
 
-cache="${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/lagcast"
-mkdir -p "$cache"
-unfinished="$cache/$1.unfinished.$$"
-trap 'rm -rf "$unfinished"' EXIT
-
-# debian PACKAGE...: unpacks these packages, without what they depend on, into "$unfinished/root".
-debian() {
-    lists="$unfinished/apt"
-    mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial" "$unfinished/root"
-    set -- -qq -o "Dir::State::lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o Debug::NoLocking=1 \
-        -o APT::Sandbox::User= -- "$@"
-    (
-        cd "$lists"
-        options=
-        while [ "$1" != -- ]; do options="$options $1"; shift; done
-        shift
-        # shellcheck disable=SC2086  # options are words, and the cache folder has to be free of blanks
-        apt-get $options update >&2
-        # shellcheck disable=SC2086
-        apt-get $options download "$@" >&2
-        for package in *.deb; do dpkg-deb -x "$package" "$unfinished/root"; done
-    )
-    rm -rf "$lists"
-}
-
-# keep NAME: moves what is finished to its place, which it prints; an interrupted download is never taken for a whole one.
-keep() {
-    mv "$unfinished" "$cache/$1" || [ -d "$cache/$1" ]
-}
+part=$1
+. "$(dirname -- "$0")/debian.sh"
 
 case "$1" in
 prometheus)
