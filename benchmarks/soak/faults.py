@@ -31,7 +31,7 @@ from forecasting.columns import BASE_INTERVAL_SECONDS
 from tests.live.harness.broker import wait_for_coordinator
 
 # Real seconds that a fault lasts; what hangs is left so until lagcast ends it in the long form alone.
-_LASTS_SECONDS = 6.0
+_LONG_SECONDS, _SHORT_SECONDS = 6.0, 3.0
 _TO_END_SECONDS = 240.0
 _STORM, _HALVES = 40, 60
 _HUGE_BYTES = 900_000
@@ -45,6 +45,10 @@ class Blow:
     stage: Stage
     dice: random.Random
     short: bool
+
+    def last(self) -> None:
+        """Wait for as long as a fault lasts."""
+        time.sleep(_SHORT_SECONDS if self.short else _LONG_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def features_away(at: Blow) -> None:
     """The folder of the table is not there for some seconds, as a volume that is mounted again."""
     elsewhere = at.stage.features.with_name("elsewhere")
     at.stage.features.rename(elsewhere)
-    time.sleep(_LASTS_SECONDS)
+    at.last()
     if at.stage.features.exists():  # what was written below the place of the volume is hidden by it
         shutil.rmtree(at.stage.features)
     elsewhere.rename(at.stage.features)
@@ -116,7 +120,7 @@ def message_huge(at: Blow) -> None:
 
 def collector_hangs(at: Blow) -> None:
     """A process of the collector is frozen."""
-    _freeze(at.dice.choice(at.stage.roles()["collectors"]), short=at.short, ended_after=COLLECTOR_HUNG_AFTER_SECONDS)
+    _freeze(at, at.dice.choice(at.stage.roles()["collectors"]), ended_after=COLLECTOR_HUNG_AFTER_SECONDS)
 
 
 def row_ahead(at: Blow) -> None:
@@ -136,7 +140,7 @@ def requests_half_sent(at: Blow) -> None:
             with suppress(OSError):  # those that are too many are turned away
                 caller = ends.enter_context(socket.create_connection((str(url.host), url.port or 80), timeout=5))
                 caller.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: ")
-        time.sleep(_LASTS_SECONDS)
+        at.last()
 
 
 def document_unreadable(at: Blow) -> None:
@@ -149,7 +153,7 @@ def document_unreadable(at: Blow) -> None:
 def broker_restarted(at: Blow) -> None:
     """The only broker ends, in order or by SIGKILL, is away for some seconds, and starts again."""
     at.stage.broker.stop(at.dice.choice([signal.SIGTERM, signal.SIGKILL]))
-    time.sleep(_LASTS_SECONDS)
+    at.last()
     at.stage.broker.start()
     at.stage.broker.wait_until_open()
     wait_for_coordinator(at.stage.broker.address)
@@ -164,7 +168,7 @@ def spark_killed(at: Blow) -> None:
 
 def spark_frozen(at: Blow) -> None:
     """Spark's JVM is frozen; the fault is over when rows come again."""
-    _freeze(at.dice.choice(_machines(at.stage)), short=at.short, ended_after=SPARK_HUNG_AFTER_SECONDS)
+    _freeze(at, at.dice.choice(_machines(at.stage)), ended_after=SPARK_HUNG_AFTER_SECONDS)
     _rows_again(at.stage)
 
 
@@ -227,11 +231,11 @@ def _machines(stage: Stage) -> list[psutil.Process]:
     return found
 
 
-def _freeze(process: psutil.Process, *, short: bool, ended_after: float) -> None:
+def _freeze(at: Blow, process: psutil.Process, *, ended_after: float) -> None:
     """Freeze a process for some seconds, or in the long form until lagcast has ended it."""
     process.suspend()
-    if short:
-        time.sleep(_LASTS_SECONDS)
+    if at.short:
+        at.last()
         with suppress(psutil.NoSuchProcess):
             process.resume()
         return

@@ -37,7 +37,8 @@ at random and readers throughout. The page is made from one JSON document, which
 WORDS = """- *Ends*: processes that ended, and questions of `/livez` that were not answered with 200.
 - *Decisions of a cycle*: each cycle has a decision, advice or a refusal, for each group; the figure is the least.
 - *Lost*: advice that was published or answered by REST and is not in the store; decisions in the store that were not
-  published. While the database is away all groups are refused, and these refusals cannot be stored.
+  published, but for those that a line counts, as not delivered within 30 s while the broker was away. While the
+  database is away all groups are refused, and these refusals cannot be stored.
 - *Cycles to advice*: the cycle, counted from the end of a fault, in which all groups of the topic that had advice
   before have it again. A fault of Spark is over when there are new rows.
 - *Memory*: proportional set size, the median of the last sixth of the time over that of the first sixth after the first
@@ -61,10 +62,12 @@ def bars_of(document: Document) -> list[Bar]:
     """All bars."""
     faults, groups = document["faults"], document["groups"]
     slowest = max((fault["cycles"] or 999 for fault in faults), default=0)
-    lost = {name: document[name] for name in ("published_not_kept", "kept_not_published", "answered_not_kept")}
+    # What is not delivered within 30 s, while the broker is away, is given up, and a line has the count.
+    untold = max(0, document["kept_not_published"] - document["undelivered"])
+    lost = document["published_not_kept"] + document["answered_not_kept"] + untold
     nothing = {
         "ends": len(document["ends"]) + sum(document["livez"].values()),
-        "lost decisions": sum(lost.values()),
+        "lost decisions": lost,
         "refusals without a reason": document["refusals_without_reason"],
         "unexpected answers": sum(document["unexpected_answers"].values()),
         "failures not over": len(document["not_over"]),

@@ -48,7 +48,7 @@ _LONG = frozenset(
     f"test_{name}.py"
     for name in (
         *("decisions", "demo", "discovery", "lab", "lab_kubernetes", "land", "leading", "prometheus", "replay"),
-        *("scaling", "stream"),
+        *("scaling", "soak", "stream"),
     )
 )
 
