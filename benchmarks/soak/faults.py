@@ -36,6 +36,7 @@ _TO_END_SECONDS = 240.0
 _STORM, _HALVES = 40, 60
 _HUGE_BYTES = 900_000
 _AHEAD = timedelta(minutes=20)
+_LEAST_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ def part_truncated(at: Blow) -> None:
         parts = json.loads((at.stage.features / "manifest.json").read_text())["parts"]
         of_rows = [part for part in parts if part["interval_seconds"] == BASE_INTERVAL_SECONDS]
         files = list((at.stage.features / of_rows[-1]["folder"]).glob("*.parquet"))
-        if len(of_rows) < 2 or not files:  # the stream has not begun, or has merged it meanwhile
+        # Merged meanwhile, or so soon that the rows before those of this file are of the start, which is hours ago.
+        if len(of_rows) < _LEAST_PARTS or not files:
             return False
         with suppress(FileNotFoundError):
             os.truncate(files[0], files[0].stat().st_size // 2)

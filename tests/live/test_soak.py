@@ -20,4 +20,5 @@ def test_fifteen_faults_in_a_row_end_no_process_and_lose_no_decision(jars: Path,
     assert sorted(fault["name"] for fault in document["faults"]) == sorted(fault.name for fault in FAULTS)
     assert all(fault["advised"] >= GROUPS - len(document["faults"]) for fault in document["faults"])
     missed = [bar for bar in bars_of(document) if not (bar.is_kept or bar.what.startswith("memory"))]
-    assert missed == [], {name: document[name] for name in ("faults", "not_over", "tracebacks", "unexpected_answers")}
+    told = [f"{fault['name']}: {fault['cycles']} cycles {fault['failure']}" for fault in document["faults"]]
+    assert missed == [], "\n".join([*told, *document["not_over"], *document["tracebacks"]])
