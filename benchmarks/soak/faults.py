@@ -254,7 +254,7 @@ def _has_ended(process: psutil.Process) -> bool:
 
 def _rows_again(stage: Stage) -> None:
     before = stage.version()
-    _until(lambda: stage.version() > before + 1)
+    _until(lambda: stage.version() > before)
 
 
 def _send(stage: Stage, value: bytes) -> None:

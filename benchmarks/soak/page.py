@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.command import aged, table
 from benchmarks.soak.faults import FAULTS
 from benchmarks.soak.judge import MOST_CYCLES, MOST_GROWTH
-from benchmarks.soak.stage import CYCLE_SECONDS, FRESHNESS_SECONDS
+from benchmarks.soak.stage import CYCLE_SECONDS
 
 Document = Mapping[str, Any]
 
@@ -29,8 +29,8 @@ at random and readers throughout. The page is made from one JSON document, which
   one place, which is replaced, as is the wait between two rounds of the collector. All other waits are as in life, so
   that a time-out or a restart of Spark costs {rate:g} times as much of the simulated time. A cycle over {groups} groups
   takes what it takes: {cycles:,} cycles in all, one each {cycle_minutes:.0f} simulated minutes, each with all rows
-  since the one before. For that the settings have `cycle_seconds` {cycle} and `freshness_limit_seconds` {freshness},
-  and no other.
+  since the one before. For that the settings have `cycle_seconds` {cycle} and `freshness_limit_seconds`
+  {freshness:g}, and no other.
 - **Not covered.** Days after the first, in which decisions are thinned out and files of samples merged; a cluster.
 """
 
@@ -120,7 +120,7 @@ def _introduction(document: Document) -> str:
         cycles=document["cycles"],
         cycle_minutes=60.0 * document["simulated_hours"] / document["cycles"],
         cycle=CYCLE_SECONDS,
-        freshness=FRESHNESS_SECONDS,
+        freshness=document["freshness_limit_seconds"],
     )
 
 

@@ -16,7 +16,7 @@ from benchmarks.discovery.__main__ import commit
 from benchmarks.rebalances.run import kafka_version
 from benchmarks.soak.faults import FAULTS, Blow, Fault
 from benchmarks.soak.judge import Struck, judged, log_of
-from benchmarks.soak.stage import Stage, hours_of, staged, watched
+from benchmarks.soak.stage import FRESHNESS_SECONDS, Stage, hours_of, staged, watched
 
 HOURS = 24.0
 # In the short form: nothing but the faults takes the time, one after the other.
@@ -105,6 +105,7 @@ def _soaking(*, rate: float, seed: int, groups: int, short: bool) -> Iterator[So
             "seed": seed,
             "groups": groups,
             "rate": rate,
+            "freshness_limit_seconds": FRESHNESS_SECONDS * rate,
             "processors": os.cpu_count(),
             "mean_load": sum(loads) / len(loads),
             "kafka": kafka_version(),
