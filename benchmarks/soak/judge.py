@@ -198,7 +198,7 @@ def judged(stage: Stage, faults: Sequence[Struck], *, begin: float, end: float) 
         "published_not_kept": len(told.advice - kept.ids) + len(unstored),
         "kept_not_published": len(kept.ids - told.advice - told.refusals.keys()),
         "answered": len(stage.seen.answered),
-        "answered_not_kept": len(stage.seen.answered - kept.ids - told.refusals.keys()),
+        "answered_not_kept": len(stage.seen.answered - kept.ids),
         "undelivered": up.undelivered,
         "not_over": up.not_over + land.not_over,
         "tracebacks": up.tracebacks + land.tracebacks,

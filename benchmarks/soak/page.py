@@ -37,8 +37,9 @@ at random and readers throughout. The page is made from one JSON document, which
 WORDS = """- *Ends*: processes that ended, and questions of `/livez` that were not answered with 200.
 - *Decisions of a cycle*: each cycle has a decision, advice or a refusal, for each group; the figure is the least.
 - *Lost*: advice that was published or answered by REST and is not in the store; decisions in the store that were not
-  published, but for those that a line counts, as not delivered within 30 s while the broker was away. While the
-  database is away all groups are refused, and these refusals cannot be stored.
+  published, but for those that a line counts, as not delivered within 30 s while the broker was away, and one at each
+  end of the database, which may have kept it without an answer. While the database is away all groups are refused, and
+  these refusals cannot be stored.
 - *Cycles to advice*: the cycle, counted from the end of a fault, in which all groups of the topic that had advice
   before have it again. A fault of Spark is over when there are new rows.
 - *Memory*: proportional set size, the median of the last sixth of the time over that of the first sixth after the first
@@ -62,8 +63,10 @@ def bars_of(document: Document) -> list[Bar]:
     """All bars."""
     faults, groups = document["faults"], document["groups"]
     slowest = max((fault["cycles"] or 999 for fault in faults), default=0)
-    # What is not delivered within 30 s, while the broker is away, is given up, and a line has the count.
-    untold = max(0, document["kept_not_published"] - document["undelivered"])
+    # What is not delivered within 30 s, while the broker is away, is given up, and a line has the count; a database that
+    # ends may have kept a decision without an answer, which is then refused instead.
+    unanswered = sum(fault["name"] == "postgres_restarted" for fault in faults)
+    untold = max(0, document["kept_not_published"] - document["undelivered"] - unanswered)
     lost = document["published_not_kept"] + document["answered_not_kept"] + untold
     nothing = {
         "ends": len(document["ends"]) + sum(document["livez"].values()),

@@ -215,8 +215,9 @@ def _read(stage: Stage, number: int, stop: threading.Event) -> None:
             path = ROUTES[asked % len(ROUTES)].format(key=group_key(*names[asked * 7919 % len(names)]))
             asked += 1
             body = _asked(stage, client, path)
-            if path.endswith("/recommendation") and (known := body.get("recommendation_id")):
-                stage.seen.answered.add(known)
+            # In place of a document that cannot be read there is a refusal, which is in no store.
+            if body.get("kind") == "Recommendation":
+                stage.seen.answered.add(body["recommendation_id"])
 
 
 def _asked(stage: Stage, client: httpx2.Client, path: str) -> dict[str, Any]:

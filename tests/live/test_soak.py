@@ -21,4 +21,5 @@ def test_fifteen_faults_in_a_row_end_no_process_and_lose_no_decision(jars: Path,
     assert all(fault["advised"] >= GROUPS - len(document["faults"]) for fault in document["faults"])
     missed = [bar for bar in bars_of(document) if not (bar.is_kept or bar.what.startswith("memory"))]
     told = [f"{fault['name']}: {fault['cycles']} cycles {fault['failure']}" for fault in document["faults"]]
+    told += [f"{name}: {count}" for name, count in document.items() if name.endswith(("_not_kept", "_not_published"))]
     assert missed == [], "\n".join([*told, *document["not_over"], *document["tracebacks"]])
