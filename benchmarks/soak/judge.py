@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.soak.groups import FLEET
 from benchmarks.soak.stage import PUBLISHED, Stage
+from recommender.ports import thinned_until
 
 MOST_CYCLES = 2
 MOST_GROWTH = 1.10
@@ -31,7 +32,7 @@ _OVER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struck:
-    """A fault that has happened: when it began and was over, and how many groups had advice before it.
+    """A fault that has happened: when it began and was over, and how many groups had advice before it and live.
 
     `failure` says why it was never over.
     """
@@ -89,16 +90,17 @@ def log_of(text: str) -> Log:
     return log
 
 
-def cycles_to_advice(fault: Struck, cycles: Sequence[Cycle], *, dead: int = 0) -> int | None:
+def cycles_to_advice(fault: Struck, cycles: Sequence[Cycle]) -> int | None:
     """The number of the cycle, from 1 for the first that began after the fault, in which all groups had advice again.
 
-    `dead` groups have none. None where that was never so, or the fault never over.
+    None where that was never so, or the fault never over.
     """
     if fault.failure:
         return None
     first = bisect_right([cycle.at for cycle in cycles], fault.ended_at)
-    wanted = fault.advised - dead
-    return next((number for number, cycle in enumerate(cycles[first:], start=1) if cycle.advised >= wanted), None)
+    return next(
+        (number for number, cycle in enumerate(cycles[first:], start=1) if cycle.advised >= fault.advised), None
+    )
 
 
 def growth(resident: Iterable[tuple[float, float]], *, since: float, until: float) -> float:
@@ -134,10 +136,11 @@ class Kept:
     without_reason: int
 
 
-def kept_in(stage: Stage) -> Kept:
-    """What the store has at the end."""
+def kept_in(stage: Stage, *, since: datetime) -> Kept:
+    """What the store has at the end: the ids of what was issued since then, and all refusals."""
     with stage.engine.connect() as connection:
-        ids = frozenset(connection.scalars(sa.text("SELECT id FROM decisions")))
+        newer = sa.text("SELECT id FROM decisions WHERE issued_at >= :since")
+        ids = frozenset(connection.scalars(newer, {"since": since.replace(tzinfo=None)}))
         documents = connection.scalars(sa.text("SELECT document FROM decisions WHERE kind = 'Refusal'"))
         refusals = [document if isinstance(document, dict) else json.loads(document) for document in documents]
     reasons = Counter(str(refusal.get("reason", "unreadable")) for refusal in refusals)
@@ -153,14 +156,16 @@ class Told:
     refusals: Mapping[str, str]
 
 
-def told_on(bootstrap: str) -> Told:
-    """All decisions that were published."""
+def told_on(bootstrap: str, *, since: datetime) -> Told:
+    """All decisions that were published and issued since then."""
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "judge", "enable.partition.eof": True})
     reader.assign([TopicPartition(PUBLISHED, 0, 0)])
     advice, refusals = set[str](), dict[str, str]()
     try:
         while (message := reader.poll(_POLL_SECONDS)) is not None and message.error() is None:
             headers = {name: value for name, value in dict(message.headers() or ()).items() if isinstance(value, bytes)}
+            if datetime.fromisoformat(str(headers["ce_time"], "utf-8")) < since:
+                continue
             identity = str(headers["ce_id"], "utf-8")
             if headers["ce_type"] == b"io.lagcast.recommendation.changed.v1":
                 advice.add(identity)
@@ -175,7 +180,14 @@ def judged(stage: Stage, faults: Sequence[Struck], *, begin: float, end: float) 
     """End the processes; the figures of a soak between two simulated hours of its clock."""
     ended = stage.end()
     up, land = log_of(stage.logged("up")), log_of(stage.logged("land"))
-    cycles, kept, told = cycles_in(stage), kept_in(stage), told_on(stage.broker.address)
+    # Repetitions that are older than a day are deleted: what was told before is not looked for.
+    whole_since = thinned_until(stage.clock.now())
+    cycles, kept, told = (
+        cycles_in(stage),
+        kept_in(stage, since=whole_since),
+        told_on(stage.broker.address, since=whole_since),
+    )
+    answered = {each for each, issued_at in stage.seen.answered.items() if issued_at >= whole_since}
     full = up.decisions[next((place for place, count in enumerate(up.decisions) if count >= stage.groups), 0) :]
     # While the store is away all are refused, and these refusals are published though they cannot be stored.
     unstored = {
@@ -197,8 +209,8 @@ def judged(stage: Stage, faults: Sequence[Struck], *, begin: float, end: float) 
         "published": len(told.advice) + len(told.refusals),
         "published_not_kept": len(told.advice - kept.ids) + len(unstored),
         "kept_not_published": len(kept.ids - told.advice - told.refusals.keys()),
-        "answered": len(stage.seen.answered),
-        "answered_not_kept": len(stage.seen.answered - kept.ids),
+        "answered": len(answered),
+        "answered_not_kept": len(answered - kept.ids),
         "undelivered": up.undelivered,
         "not_over": up.not_over + land.not_over,
         "tracebacks": up.tracebacks + land.tracebacks,
@@ -209,7 +221,7 @@ def judged(stage: Stage, faults: Sequence[Struck], *, begin: float, end: float) 
                 "seconds": fault.seconds,
                 "advised": fault.advised,
                 "failure": fault.failure,
-                "cycles": cycles_to_advice(fault, cycles, dead=1 if fault.name == "groups_die" else 0),
+                "cycles": cycles_to_advice(fault, cycles),
             }
             for fault in faults
         ],

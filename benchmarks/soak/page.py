@@ -63,8 +63,8 @@ def bars_of(document: Document) -> list[Bar]:
     """All bars."""
     faults, groups = document["faults"], document["groups"]
     slowest = max((fault["cycles"] or 999 for fault in faults), default=0)
-    # What is not delivered within 30 s, while the broker is away, is given up, and a line has the count; a database that
-    # ends may have kept a decision without an answer, which is then refused instead.
+    # What is not delivered within 30 s, while the broker is away, is given up, and a line has the count; a database
+    # that ends may have kept a decision without an answer, which is then refused instead.
     unanswered = sum(fault["name"] == "postgres_restarted" for fault in faults)
     untold = max(0, document["kept_not_published"] - document["undelivered"] - unanswered)
     lost = document["published_not_kept"] + document["answered_not_kept"] + untold

@@ -56,7 +56,7 @@ class Soak:
                 began_at=began_at,
                 ended_at=ended_at,
                 seconds=seconds,
-                advised=len(before),
+                advised=len(before - stage.fleet.dead),
                 failure=failure,
             )
         )

@@ -57,7 +57,7 @@ class Seen:
 
     resident: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     statuses: Counter[str] = field(default_factory=Counter)
-    answered: set[str] = field(default_factory=set)
+    answered: dict[str, datetime] = field(default_factory=dict)
     loads: list[float] = field(default_factory=list)
 
     @property
@@ -217,7 +217,7 @@ def _read(stage: Stage, number: int, stop: threading.Event) -> None:
             body = _asked(stage, client, path)
             # In place of a document that cannot be read there is a refusal, which is in no store.
             if body.get("kind") == "Recommendation":
-                stage.seen.answered.add(body["recommendation_id"])
+                stage.seen.answered[body["recommendation_id"]] = datetime.fromisoformat(body["issued_at"])
 
 
 def _asked(stage: Stage, client: httpx2.Client, path: str) -> dict[str, Any]:
