@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery docs sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,6 +154,13 @@ lab-kubernetes: OUT := build/lab-kubernetes.json
 lab-kubernetes: MINUTES := 4
 lab-kubernetes: $(READY) ## autoscalers on a real Kafka and a real control plane: make lab-kubernetes OUT=FILE MINUTES=4
 	@$(BIN)/python -m benchmarks.lab.kubernetes --out "$(OUT)" --protocol $(PROTOCOL) --minutes $(MINUTES)
+
+soak: OUT := build/soak.json
+soak: MINUTES := 30
+soak: GROUPS := 300
+soak: SEED := 1
+soak: $(READY) ## a simulated day of 300 groups beside Kafka and PostgreSQL, with faults at random: make soak MINUTES=30 SEED=1 GROUPS=300
+	@$(BIN)/python -m benchmarks.soak --out "$(OUT)" --minutes $(MINUTES) --seed $(SEED) --groups $(GROUPS)
 
 lab-discovery: OUT := build/lab-discovery.json
 lab-discovery: MINUTES := 60

@@ -1,10 +1,9 @@
 """The parts of a command that work side by side, each in a thread, and each started again when it fails."""
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Timer
 from typing import TYPE_CHECKING
 
 from tenacity import (
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 # A part that fails is started again after 0 to 1 s, then 0 to 2 s, and so on; never later than this, so that the rows
 # of a source that is back are not waited for.
 LONGEST_REST_SECONDS = 10.0
-# A part that fails after so long had worked again, so that its error is logged even if it is the same as the last.
+# A part that has worked for so long works again, which is logged; its next error is, too, even if it is the same.
 WORKS_AFTER_SECONDS = 60.0
 _MOST_PARTS = 5
 
@@ -54,17 +53,17 @@ class Parts:
                 part.result()
 
     def _keep_at_work(self, name: str, work: Callable[[Event], object], is_settled: Callable[[], bool]) -> None:
-        began_seconds = 0.0
-
         def begin() -> None:
-            nonlocal began_seconds
-            began_seconds = time.monotonic()
-            work(self._stop)
+            works = Timer(WORKS_AFTER_SECONDS, self._borders.passed, ("part", name))
+            works.daemon = True
+            works.start()
+            try:
+                work(self._stop)
+            finally:
+                works.cancel()
 
         def note(attempt: RetryCallState) -> None:
             error = None if attempt.outcome is None else attempt.outcome.exception()
-            if time.monotonic() - began_seconds > WORKS_AFTER_SECONDS:
-                self._borders.passed("part", name)
             if isinstance(error, Exception):
                 self._borders.failed("part", name, error)
 

@@ -5,12 +5,14 @@ The process starts Spark at once, then makes the table or follows the samples as
 closed, also by the death of the parent.
 """
 
+import logging
 import multiprocessing
 import os
 import signal
+import socketserver
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -70,7 +72,7 @@ class SparkProcess:
             self._child = None
             pipe.close()
             process.join(_TO_END_SECONDS)
-            process.kill()
+            _kill(process)
             process.join()
 
     def _do(self, order: Order, stop: Event) -> None:
@@ -100,7 +102,7 @@ class SparkProcess:
                 self.close()
                 return None
             elif order == "follow" and time.monotonic() - heard_seconds > HUNG_AFTER_SECONDS:
-                process.kill()
+                _kill(process)
 
 
 @contextmanager
@@ -114,13 +116,23 @@ def spark_process(samples: Path, features: Path, *, log_path: Path) -> Iterator[
         process.close()
 
 
+def _kill(process: BaseProcess) -> None:
+    """Kill the process, and the JVM with it: one that is frozen outlived it, with all its memory."""
+    process.kill()
+    if process.pid is not None:
+        with suppress(ProcessLookupError):  # it has ended before it had a group of its own, or all of them have
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> None:
     """The child: does one order after the other, until the pipe is closed or an order fails."""
+    os.setpgrp()  # its JVM and workers are killed with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then closes the pipe
     from cli.logs import log_to_stderr
     from cli.spark import spark_beside
 
     log_to_stderr()
+    _silence_pyspark()
     talk = Talk()
     with spark_beside(talk, log_path=log_path) as starting:
         while True:
@@ -142,6 +154,14 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
                 os._exit(1)  # to stop a session whose JVM has died would hang or fail
             if not pipe.closed:
                 _answer(pipe)
+
+
+def _silence_pyspark() -> None:
+    """Let PySpark's own threads say nothing: each wrote a traceback when its JVM died, which the parent tells once."""
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j uses the root logger too
+    socketserver.BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # no other server is here
 
 
 class _Closed:

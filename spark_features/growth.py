@@ -13,6 +13,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import structlog
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # as above
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
@@ -28,6 +31,8 @@ MERGED_PARTS = 9
 _US = 1_000_000
 _LONGEST_SECONDS = max(ROLLUP_INTERVALS_SECONDS)
 _ENDS = ("cluster", "group", "interval_end_at")
+_log = structlog.get_logger(__name__)
+
 _ORDER = [("cluster", "ascending"), ("group", "ascending"), ("interval_end_at", "ascending")]
 
 
@@ -42,13 +47,14 @@ class GrowingTable:
         self._out_dir = out_dir
         self._manifest = read_manifest(out_dir)
         self._journal = journal
-        if self._manifest.followed is None or self._manifest.followed.journal != journal:
-            self._withdraw_open_rollups()
-        since = [part for part in self._manifest.parts if part.date >= since_day]
-        ends = [newest_ends(rows) for rows in self._rows_of(since, columns=_ENDS)]
-        self.marks: Marks = reduce(_highest, ends, {})
-        base = [part for part in since if part.interval_seconds == BASE_INTERVAL_SECONDS]
-        self._open = _together([self._of_open_hours(rows) for rows in self._rows_of(base)])
+        followed = self._manifest.followed
+        is_of_the_batch_job = followed is None or followed.journal != journal
+        try:
+            self.marks, self._open = self._begun(since_day, is_of_the_batch_job=is_of_the_batch_job)
+        except (OSError, pa.ArrowException):
+            if not self._set_aside(self._manifest.parts):
+                raise
+            self.marks, self._open = self._begun(since_day, is_of_the_batch_job=is_of_the_batch_job)
 
     @property
     def files(self) -> int:
@@ -69,7 +75,7 @@ class GrowingTable:
         added = _write(_together([base, rollups]), folder, name=f"added-{version}")
         self._swap((*self._manifest.parts, *parts_in(self._out_dir, folder)), files=files)
         self.marks = marks
-        self._open = self._of_open_hours(open_rows)
+        self._open = _of_open_hours(open_rows, marks)
         return added
 
     def merge(self) -> None:
@@ -81,7 +87,41 @@ class GrowingTable:
             parts = [part for part in self._manifest.parts if (part.interval_seconds, part.date) == (seconds, date)]
             merged = alike_parts(parts) if date in growing else parts
             if len(merged) > 1:
-                self._merge(merged)
+                try:
+                    self._merge(merged)
+                except (PySparkException, Py4JJavaError):  # within a micro-batch errors come as Py4J raises them
+                    if not self._set_aside(merged):
+                        raise
+
+    def _begun(self, since_day: str, *, is_of_the_batch_job: bool) -> tuple[Marks, pa.Table]:
+        """The marks, and the base rows that a rollup may still need, from the parts of `since_day` and later."""
+        if is_of_the_batch_job:
+            self._withdraw_open_rollups()
+        since = [part for part in self._manifest.parts if part.date >= since_day]
+        ends: list[Marks] = [newest_ends(rows) for rows in self._rows_of(since, columns=_ENDS)]
+        nothing: Marks = {}
+        marks = reduce(_highest, ends, nothing)
+        base = [part for part in since if part.interval_seconds == BASE_INTERVAL_SECONDS]
+        return marks, _together([_of_open_hours(rows, marks) for rows in self._rows_of(base)])
+
+    def _set_aside(self, parts: Sequence[Part]) -> bool:
+        """Take the parts out of the table that are no parquet files any more; False if there is none.
+
+        The stream would fail at each start. The rows of the newest one are made again from their samples.
+        """
+        broken = [part for part in parts if (error := self._error_of(part)) and _tell(part, error)]
+        if broken:
+            self._swap(tuple(part for part in self._manifest.parts if part not in broken), files=self.files)
+        return bool(broken)
+
+    def _error_of(self, part: Part) -> Exception | None:
+        """What is wrong with the content of a part; None also where the disk has failed, which may pass."""
+        try:
+            for file in (self._out_dir / part.folder).glob("*.parquet"):
+                pq.read_table(file, partitioning=None)
+        except (OSError, pa.ArrowException) as error:
+            return None if getattr(error, "errno", None) else error
+        return None
 
     def _merge(self, parts: list[Part]) -> None:
         folder = fresh_folder(self._out_dir, version=self._manifest.feature_table_version + 1)
@@ -136,11 +176,6 @@ class GrowingTable:
         length_us = seconds * _US
         return any(end_us // length_us > self.marks.get(key, 0) // length_us for key, end_us in marks.items())
 
-    def _of_open_hours(self, rows: pa.Table) -> pa.Table:
-        """The base rows that a rollup may still need: those after the last full hour of their group."""
-        hours = {key: end_us // (_LONGEST_SECONDS * _US) * _LONGEST_SECONDS * _US for key, end_us in self.marks.items()}
-        return after_marks(rows, hours)
-
     def _rows_of(
         self, parts: list[Part], *, columns: Sequence[str] = GROUP_INTERVALS_ARROW.names
     ) -> Iterator[pa.Table]:
@@ -166,6 +201,19 @@ def alike_parts(parts: list[Part]) -> list[Part]:
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([GROUP_INTERVALS_ARROW.empty_table(), *tables]).combine_chunks()
+
+
+def _of_open_hours(rows: pa.Table, marks: Marks) -> pa.Table:
+    """The base rows that a rollup may still need: those after the last full hour of their group."""
+    hours = {key: end_us // (_LONGEST_SECONDS * _US) * _LONGEST_SECONDS * _US for key, end_us in marks.items()}
+    return after_marks(rows, hours)
+
+
+def _tell(part: Part, error: Exception) -> bool:
+    """Log that a part is set aside, and how its rows come back. True."""
+    next_step = f"stop this run, then `lagcast features --from {part.date} --to {part.date}` makes that day again"
+    _log.warning("part_set_aside", folder=part.folder, rows=part.rows, error=str(error), next_step=next_step)
+    return True
 
 
 def _highest(marks: Marks, others: Marks) -> Marks:

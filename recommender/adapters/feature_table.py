@@ -180,9 +180,7 @@ class FeatureTable:
             listed: list[str] = []
             try:
                 listed += [file for part in pick(manifest.parts) for file in _files(self.path / part.folder)]
-                return ds.dataset(self._readable(listed, manifest), schema=_SCHEMA, format="parquet").to_table(
-                    columns=list(columns), filter=wanted
-                )
+                return self._dataset(listed, manifest).to_table(columns=list(columns), filter=wanted)
             except (OSError, pa.ArrowException) as error:
                 if _read_manifest(self.path).version == manifest.version and not self._leave_out(listed, manifest):
                     message = (
@@ -192,6 +190,17 @@ class FeatureTable:
                     raise FeatureTableError(message) from error
         message = f"the feature table {self.path} was replaced during {_MOST_TRIES} reads in a row; write it less often"
         raise FeatureTableError(message)
+
+    def _dataset(self, files: Sequence[str], manifest: _Manifest) -> ds.Dataset:
+        """The files without those that were left out lately. Errors: OSError where no other is left.
+
+        Without the error the table would look empty, and its groups would be forgotten instead of refused.
+        """
+        readable = self._readable(files, manifest)
+        if files and not readable:
+            message = f"none of its {len(files)} files can be read"
+            raise OSError(message)
+        return ds.dataset(readable, schema=_SCHEMA, format="parquet")
 
     def _readable(self, files: Sequence[str], manifest: _Manifest) -> list[str]:
         """The files without those that were left out lately."""

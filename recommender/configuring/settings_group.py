@@ -125,7 +125,7 @@ class StreamsSettings(BaseModel):
             **assumed | figures | detected,
             configured=frozenset(configured),
             detected=frozenset(detected) - STREAMS_MEASURED,
-            measured=STREAMS_MEASURED & detected.keys(),
+            measured=STREAMS_MEASURED.intersection(detected),
         )
 
 

@@ -1,10 +1,12 @@
 """Parts of a command: each is started again when it fails, and all end when the command does."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
+from structlog.testing import capture_logs
 
 from cli import parts
 from cli.parts import parts_until
@@ -38,6 +40,17 @@ def test_a_part_that_fails_is_started_again_and_each_failure_is_counted() -> Non
         assert works_again.wait(timeout=10)
         running.raise_failure()
     assert counted == ["part"] * 3
+
+
+def test_a_part_that_works_again_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its failure was told, and its end only at the next one."""
+    monkeypatch.setattr(parts, "WORKS_AFTER_SECONDS", 0.05)
+    works_again, until = threading.Event(), time.monotonic() + 10
+    with capture_logs() as lines, parts_until(threading.Event(), Borders()) as running:
+        running.start("collector", failing(1, works_again))
+        while "part_works_again" not in [line["event"] for line in lines] and time.monotonic() < until:
+            time.sleep(0.01)
+    assert [line["event"] for line in lines] == ["part_failed", "part_works_again"]
 
 
 def test_an_error_before_a_part_was_settled_ends_the_command() -> None:

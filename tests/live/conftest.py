@@ -50,7 +50,7 @@ _LONG = frozenset(
     f"test_{name}.py"
     for name in (
         *("decisions", "demo", "discovery", "image", "lab", "lab_kubernetes", "land", "leading", "prometheus"),
-        *("replay", "scaling", "stream", "streams_restoring", "streams_scaling"),
+        *("replay", "scaling", "soak", "stream", "streams_restoring", "streams_scaling"),
     )
 )
 

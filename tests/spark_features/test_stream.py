@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -74,7 +74,7 @@ def _in_files(samples: Sequence[OffsetSample], folder: Path, *, seconds: int) ->
 
 
 @contextmanager
-def _fed(samples_dir: Path, out_dir: Path, chunks: Sequence[Sequence[Path]], source: Path) -> Iterator[threading.Event]:
+def _fed(samples_dir: Path, out_dir: Path, chunks: Iterable[Sequence[Path]], source: Path) -> Iterator[threading.Event]:
     """An event that is set when these chunks are all in the table; each is given when the one before is in it."""
     stop = threading.Event()
     # A new journal counts the existing files; a broken one may have been removed since the old journal counted it.
@@ -108,7 +108,7 @@ def _files_in(out_dir: Path, *, but_journal: str | None = None) -> int:
     return followed.files if followed is not None and followed.journal != but_journal else 0
 
 
-def _follow(spark: SparkSession, folder: Path, chunks: Sequence[Sequence[Path]]) -> FollowRun:
+def _follow(spark: SparkSession, folder: Path, chunks: Iterable[Sequence[Path]]) -> FollowRun:
     with _fed(folder / "samples", folder / "out", chunks, folder / "made") as stop:
         return follow_features(spark, folder / "samples", folder / "out", stop=stop)
 
@@ -157,6 +157,43 @@ def test_days_whose_files_became_one_give_no_row_twice(spark: SparkSession, fold
     streamed, wanted = _rows(folder / "out", ("g",)), _rows(folder / "batch", ("g",))
     assert streamed["g", 15] == wanted["g", 15]
     assert len(wanted["g", 15]) == len(seen)
+
+
+def _truncate_newest(out_dir: Path) -> None:
+    """Cut the newest file of base rows in half."""
+    newest = [part for part in read_manifest(out_dir).parts if part.interval_seconds == 15][-1]
+    (file,) = (out_dir / newest.folder).glob("*.parquet")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@pytest.mark.spark
+def test_a_truncated_file_of_the_table_costs_its_own_rows_and_at_a_start_none(
+    spark: SparkSession, folder: Path, sampled: Sampled
+) -> None:
+    """The stream failed at each start, and where it merged that file: no group had a new row any more.
+
+    While it runs the rows of the file are missing from then on; at a start those of the newest file are made again.
+    """
+    made = _in_files([sampled(15 * n + 14, 100 * n) for n in range(1, 25)], folder / "made", seconds=15)
+
+    def chunks() -> Iterator[list[Path]]:
+        for number, path in enumerate(made[:20]):
+            if number == 12:  # its 17th part makes the stream merge the newest nine
+                _truncate_newest(folder / "out")
+            yield [path]
+
+    _follow(spark, folder, chunks())
+    ends = [row.interval_end_at for row in _rows(folder / "out", ("g",))["g", 15]]
+    build_features(spark, folder / "samples", folder / "batch")
+    wanted = [row.interval_end_at for row in _rows(folder / "batch", ("g",))["g", 15]]
+    assert [end for end in wanted if end not in ends] == [wanted[11]]
+
+    _truncate_newest(folder / "out")
+    _follow(spark, folder, [made[20:]])
+    build_features(spark, folder / "samples", folder / "all")
+    rows, whole = _rows(folder / "out", ("g",))["g", 15], _rows(folder / "all", ("g",))["g", 15]
+    newest = [row for row in whole if row.interval_end_at > wanted[-2]]
+    assert [row for row in rows if row.interval_end_at > wanted[-2]] == newest
 
 
 @pytest.fixture(name="outliving_jvm")

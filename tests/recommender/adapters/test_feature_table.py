@@ -141,6 +141,17 @@ def test_a_file_that_cannot_be_read_costs_its_own_rows(row: MakeRow, tmp_path: P
     assert len(table.intervals("c", "orders")) == 3
 
 
+def test_a_table_of_which_no_file_can_be_read_is_not_empty(row: MakeRow, tmp_path: Path) -> None:
+    """It looked empty from the second look on: all groups were forgotten, and nobody was refused."""
+    _write(tmp_path, [row(_at(15), 1.0)])
+    table = FeatureTable(tmp_path)
+    (broken,) = tmp_path.glob("versions/v1/interval_seconds=15/*/*.parquet")
+    broken.write_bytes(broken.read_bytes()[:100])
+    for _ in range(2):
+        with pytest.raises(FeatureTableError, match="cannot be read"):
+            table.groups()
+
+
 def test_an_open_table_sees_the_next_version(row: MakeRow, tmp_path: Path) -> None:
     """A loop that runs for weeks reads added rows, and never a file that the manifest does not list."""
     _write(tmp_path, [row(_at(15), 1.0)])
