@@ -8,7 +8,7 @@ from benchmarks.soak.faults import FAULTS
 from benchmarks.soak.page import bars_of
 from benchmarks.soak.run import soaked_briefly
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 SEED, GROUPS = 1, 12
 
