@@ -9,10 +9,9 @@ Follow the leader if you can, hedge if you must, Journal of Machine Learning Res
 never cost more than (1 + SLACK_RATIO) of the best one, one change and the regret, as far as shadows are right.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import product, takewhile
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +45,7 @@ from recommender.following.kept_account import (
     AccountSlot,
     AccountState,
     CountedRow,
+    CountedRows,
     SteeredState,
 )
 from recommender.following.lateness import HALF_LIFE_SECONDS, Lateness, Standstill, Strength
@@ -118,7 +118,7 @@ class Experts:
             drain_seconds=np.full(scalers, DRAIN_SECONDS),
             least=np.array([len(counts) - 1, *[0] * len(settings)]),
         )
-        self._rows: deque[CountedRow] = deque()
+        self._rows = CountedRows()
         self._slot = 0
         self._members = members
         self._lateness, self._strength = Lateness(profile, max_lag_seconds=max_lag_seconds), Strength(profile)
@@ -146,9 +146,9 @@ class Experts:
         place, scalers = self._place_of(self._members), self._rules.kind.size
         self._shadows = shadows_of(scalers, members=place)
         self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
-        rows = tuple(self._rows)
-        self._play([row for row in rows if not row.decided], self._before)
-        self._play([row for row in rows if row.decided], self._since)
+        rows, before = self._rows.table, self._rows.without_plans()
+        self._play(rows[:before], self._before)
+        self._play(rows[before:], self._since)
         # Late messages of the group as its shadow has them, and as its lag shows them.
         self._late_played, self._late_seen = 0.0, 0.0
 
@@ -162,7 +162,8 @@ class Experts:
         for slot in account:
             if slot.slot <= self._slot - SLOTS:
                 continue
-            self._rows.extend(slot.rows)
+            for row in slot.rows:
+                self._rows.append(row)
             self._plans[slot.slot % SLOTS], self._paid[slot.slot % SLOTS] = np.array(slot.plans), np.array(slot.paid)
         self._forget()
         self._members, self._capacity = state.played_members, MessagesPerSecond(state.played_capacity)
@@ -185,14 +186,11 @@ class Experts:
         if not changed:
             return ()
         self._changed_slots.clear()
-        rows: dict[int, list[CountedRow]] = {slot: [] for slot in changed}
-        for row in takewhile(lambda row: row.decided and row.slot >= changed[0], reversed(self._rows)):
-            rows[row.slot].append(row)
         state = self._state
         return tuple(
             AccountSlot(
                 slot=slot,
-                rows=tuple(reversed(rows[slot])),
+                rows=self._rows.decided_in(slot),
                 plans=tuple(tuple(costs) for costs in self._plans[slot % SLOTS].tolist()),
                 paid=tuple(self._paid[slot % SLOTS].tolist()),
                 state=state,
@@ -236,13 +234,13 @@ class Experts:
     def _service(self) -> Service:
         return Service(self._capacity, self._limit)
 
-    def _play(self, rows: list[CountedRow], spent: FloatArray) -> None:
-        if not rows:
-            return
-        seconds, rate, followed, pod_seconds, late, slots = (
-            np.array(column) for column in zip(*(row[:6] for row in rows), strict=True)
+    def _play(self, rows: FloatArray, spent: FloatArray) -> None:
+        """Play rows, (rows, fields of `CountedRow`), in the shadows of simple scalers."""
+        seconds, rate, followed, pod_seconds, late, slots, _ = (np.ascontiguousarray(column) for column in rows.T)
+        played = PlayedRows(
+            *(seconds, rate, followed.astype(np.int64), pod_seconds, late),
+            account=slots.astype(np.int64) % SLOTS,
         )
-        played = PlayedRows(seconds, rate, followed, pod_seconds, late, account=slots % SLOTS)
         play_rows(self._tables, self._rules, self._shadows, played, self._service, spent)
 
     def observe(
@@ -279,7 +277,7 @@ class Experts:
         if self._estimates_changed():
             self._replay()
         else:
-            self._play([newest], self._since)
+            self._play(self._rows.table[-1:], self._since)
         if is_advised:
             self._count_regret(newest, late)
 
@@ -294,8 +292,7 @@ class Experts:
 
     def _forget(self) -> None:
         """Forget the rows that are older than the account."""
-        while self._rows and self._rows[0].slot <= self._slot - SLOTS:
-            self._rows.popleft()
+        self._rows.forget(self._slot - SLOTS)
 
     def _remember(self, row: CountedRow) -> None:
         self._rows.append(row)
@@ -427,7 +424,7 @@ class Experts:
         if not self._decided:
             self._decided, self._decided_after = True, self._seen_until
             self._replay()
-            known_seconds = sum(row.seconds for row in self._rows)
+            known_seconds = float(self._rows.table[:, 0].sum())
             unknown_hours = UNKNOWN_HOURS_OF_ALL * 0.5 ** (known_seconds / HALF_LIFE_SECONDS)
             self._regret = unknown_hours * self._cost_of_all_hours
             self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
@@ -463,7 +460,7 @@ class Experts:
         if self._followed is None and planner == self._planner:
             return
         place, backlog = requested(self._beside, planner), float(self._beside.backlog[planner].sum())
-        rate = self._rows[-1].rate if self._rows else 0.0
+        rate = float(self._rows.table[-1, 1]) if self._rows else 0.0
         enough = rate <= self._capacity * float(self._tables.carried[place]) and backlog <= self._limit * rate
         if enough and self._since_plans_seconds[planner] < PLANS_EVERY_SECONDS:
             return

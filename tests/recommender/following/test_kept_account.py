@@ -13,7 +13,16 @@ from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.units import Replicas
 from recommender.following.experts import PLANNERS, Experts
-from recommender.following.kept_account import SLOT_SECONDS, SLOTS, AccountSlot, account_of, kept_since, part_of
+from recommender.following.kept_account import (
+    SLOT_SECONDS,
+    SLOTS,
+    AccountSlot,
+    CountedRow,
+    CountedRows,
+    account_of,
+    kept_since,
+    part_of,
+)
 from tests.recommender.following.by_the_row import NOON, PROFILE, RATE, row
 from tests.recommender.following.test_experts import LEARNED, PRICES, experts
 
@@ -106,6 +115,27 @@ def test_p18_who_goes_on_with_a_kept_account_goes_on_as_the_one_before(
     same = (other.standing, other.forecast_value(proven=True), other.regret, other.wanted)
     assert same == (one.standing, one.forecast_value(proven=True), one.regret, one.wanted)
     assert go_on(other, rows[cut:]) == go_on(one, rows[cut:])
+
+
+@settings(max_examples=60, deadline=None)
+@given(days=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 90)), max_size=12), before=st.integers(0, 200))
+def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple[int, int]], before: int) -> None:
+    """As a list of them would: any number of rows in a slot, slots without rows, rows without plans first."""
+    rows, known, slot, count = CountedRows(), list[CountedRow](), 1_964_000, 0
+    for gap, in_slot in days:
+        slot += gap
+        for _ in range(in_slot):
+            each = CountedRow(15.0, 0.1 * count, count % 22 - 1, 120.0, 0.0, slot, decided=count >= before)
+            rows.append(each)
+            known.append(each)
+            count += 1
+        rows.forget(slot - 2)
+        known = [each for each in known if each.slot > slot - 2]
+    assert len(rows) == len(known)
+    assert rows.table.tolist() == [[*map(float, each)] for each in known]
+    assert rows.without_plans() == sum(not each.decided for each in known)
+    for one in range(slot - 3, slot + 1):
+        assert rows.decided_in(one) == tuple(each for each in known if each.decided and each.slot == one)
 
 
 def test_only_what_has_changed_is_given_to_be_kept() -> None:
