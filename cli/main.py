@@ -11,6 +11,7 @@ import typer
 from cli import (
     advise,
     collect,
+    config,
     demo,
     discover,
     doctor,
@@ -54,6 +55,7 @@ app.command()(hold.holds)
 app.command("import")(manifests.import_objects)
 app.add_typer(manifests.export, name="export")
 app.command()(discover.discover)
+app.add_typer(config.app, name="config")
 app.command()(doctor.doctor)
 
 

@@ -13,7 +13,8 @@ HEAD = """\
 
 One YAML file (`--config FILE`) and the environment; the environment wins. A key `decision.max_lag_seconds` is the
 variable `LAGCAST_DECISION__MAX_LAG_SECONDS`. Unknown keys and values out of range stop the command with one sentence,
-exit code 2. Every setting has a default; this file is a complete one:
+exit code 2. Every setting has a default, which what is seen of a group may replace (`lagcast explain` says so).
+`lagcast config show --config FILE` prints what is in force, and for each value who has set it. This file is complete:
 
 ```yaml
 groups:

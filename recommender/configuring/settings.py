@@ -163,13 +163,13 @@ def load_settings(path: Path | None, env: Mapping[str, str]) -> Settings:
 
     Errors: SettingsError, one sentence naming the file, the key, its value and what is expected.
     """
-    document = _document(path) if path is not None else {}
-    from_environment = _from_environment(env)
+    document = document_of(path) if path is not None else {}
+    variables = from_environment(env)
 
     def source(place: tuple[str, ...]) -> str:
-        return "the environment" if path is None or _holds(from_environment, place) else str(path)
+        return "the environment" if path is None or is_set(variables, place) else str(path)
 
-    merged = _merged(document, from_environment)
+    merged = _merged(document, variables)
     merged.setdefault("state_dir", _state_dir(env))
     below: tuple[str, ...] = ()
     try:
@@ -185,7 +185,8 @@ def load_settings(path: Path | None, env: Mapping[str, str]) -> Settings:
     return settings.model_copy(update={"store_url": f"sqlite:///{settings.state_dir.absolute() / 'decisions.sqlite'}"})
 
 
-def _document(path: Path) -> dict[str, Any]:
+def document_of(path: Path) -> dict[str, Any]:
+    """The keys and values of a settings file, unchecked but for a password in it. Errors: SettingsError."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -214,7 +215,8 @@ def _refuse_password(store_url: object, path: Path) -> None:
         raise SettingsError(message)
 
 
-def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+def from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    """The keys and values of the environment, as of a file, unchecked. Errors: SettingsError."""
     source = EnvSettingsSource(Settings)
     source.env_vars = {name.lower(): value for name, value in env.items()}
     try:
@@ -232,7 +234,8 @@ def _merged(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _holds(values: dict[str, Any], place: tuple[str, ...]) -> bool:
+def is_set(values: dict[str, Any], place: tuple[str, ...]) -> bool:
+    """True where the place, or something below it, is set in these values."""
     found: Any = values
     for key in place:
         if not isinstance(found, dict) or key not in found:
