@@ -1,10 +1,12 @@
 """The app as a whole: help, version, unknown arguments, and the time until it answers."""
 
+import os
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +26,11 @@ COMMANDS = (
     "import",
     "export",
     "discover",
+    "config",
+    "doctor",
+    "hold",
+    "release",
+    "holds",
 )
 # Modules that make a command slow to start; `--help` needs none of them.
 HEAVY = {"pyspark", "numpy", "pandas", "pyarrow", "sqlalchemy", "fastapi", "uvicorn", "confluent_kafka", "sklearn"}
@@ -42,6 +49,18 @@ def test_every_command_has_help(command: str, lagcast: Lagcast) -> None:
     code, out, _ = lagcast(command, "--help")
     assert code == 0
     assert f"lagcast {command}" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("lagcast exp", "explain\nexport"), ("lagcast config show --chan", "--changed"), ("lagcast zz", "")],
+)
+def test_a_shell_completes_commands_and_options(words: str, found: str) -> None:
+    """As bash asks, by variables, after `lagcast --install-completion`."""
+    asked = {"_LAGCAST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [str(Path(sys.executable).with_name("lagcast"))]
+    done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == found
 
 
 def test_version_is_the_installed_one(lagcast: Lagcast) -> None:
