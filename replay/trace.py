@@ -133,8 +133,10 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, str, str]]:
             header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
             missing = [name for name in COLUMNS if name not in header]
             if missing:
+                # A quoted name may hold the end of a line, and what a terminal would obey.
+                found = ", ".join(name if name.isprintable() else repr(name) for name in header)
                 message = (
-                    f"{path} row 1 lacks the column {missing[0]!r}; it has {', '.join(header) or 'nothing'}: "
+                    f"{path} row 1 lacks the column {missing[0]!r}; it has {found or 'nothing'}: "
                     f"name the columns {','.join(COLUMNS)}"
                 )
                 raise TraceError(message)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from replay.trace import Trace, TraceError, read_trace
 from replay.workload import MEAN_MESSAGES_PER_SECOND, orders_workload
@@ -205,3 +207,36 @@ def test_real_traces_can_be_read(path: Path) -> None:
         float(trace.messages_per_second.mean()),
         rel=1e-3,  # the last minute may be incomplete
     )
+
+
+FIELDS = st.one_of(
+    st.sampled_from(["2026-01-05T00:00:00Z", "2026-01-05T00:01:00+00:00", "2026-01-05", "9999-12-31T23:59:59-14:00"]),
+    st.sampled_from(["10", "1e400", "nan", "-1", "0x10", "\uff11", "1_000", "", '"', "\n", "timestamp", "\x00"]),
+    st.floats().map(str),
+    st.text(max_size=6),
+)
+ROWS = st.lists(st.lists(FIELDS, max_size=3).map(",".join), max_size=4).map("\n".join)
+CONTENTS = st.one_of(
+    st.binary(max_size=80),
+    ROWS.map(str.encode),
+    ROWS.map(lambda rows: (GOOD + rows).encode()),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(content=CONTENTS, packed=st.sampled_from(["", "packed", "cut", "not packed"]))
+@example(content=b'"a\nb",messages_per_second\n', packed="")
+def test_p20_a_file_of_any_content_is_read_or_refused_in_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, packed: str
+) -> None:
+    """The sentence names the file, whatever stands in it."""
+    path = tmp_path_factory.mktemp("any") / ("load.csv.gz" if packed else "load.csv")
+    whole = gzip.compress(content) if packed in {"packed", "cut"} else content
+    path.write_bytes(whole[: len(whole) // 2] if packed == "cut" else whole)
+    sentence = f"{path} is read"
+    try:
+        assert len(read_trace(path).messages_per_second) >= 2
+    except TraceError as error:
+        sentence = str(error)
+    assert sentence.startswith(str(path))
+    assert len(sentence.splitlines()) == 1
