@@ -1,6 +1,7 @@
 """What every request passes before a route sees it: the name that it was sent to, the caller's token and rights."""
 
 from asyncio import Semaphore
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -64,17 +65,20 @@ class Guard:
             return problem(HTTPStatus.MISDIRECTED_REQUEST, sentence)
         if not self._access.asks:
             return None
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
-            return _unknown("a bearer token is needed; send it as `Authorization: Bearer TOKEN`")
+        token, challenge = _token_of(headers.get("authorization", "")), _challenge_for(headers.get("accept", ""))
+        if not token:
+            sentence = (
+                "a bearer token is needed; send it as `Authorization: Bearer TOKEN`, or as the password of a browser"
+            )
+            return _unknown(sentence, challenge)
         if self._access.tokens is not None and self._access.tokens.accept(token):
             return None
         if self._access.reviews is None:
-            return _unknown("the bearer token is none of those in force; ask the operator of lagcast for one")
-        return await self._reviewed(self._access.reviews, token, scope)
+            sentence = "the bearer token is none of those in force; ask the operator of lagcast for one"
+            return _unknown(sentence, challenge)
+        return await self._reviewed(self._access.reviews, token, scope, challenge)
 
-    async def _reviewed(self, reviews: Reviews[Any], token: str, scope: Scope) -> Response | None:
+    async def _reviewed(self, reviews: Reviews[Any], token: str, scope: Scope, challenge: str) -> Response | None:
         verb, path = str(scope.get("method", "get")).lower(), str(scope["path"])
         try:
             async with self._turns:
@@ -84,7 +88,7 @@ class Guard:
             sentence = "whether you may read this cannot be found out now, as Kubernetes does not tell; retry later"
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
         if verdict is Verdict.UNKNOWN:
-            return _unknown("the bearer token is none of this cluster, or has expired; take a new one")
+            return _unknown("the bearer token is none of this cluster, or has expired; take a new one", challenge)
         if verdict is Verdict.DENIED:
             sentence = f"your user may not `{verb}` this; a ClusterRole with it among its nonResourceURLs grants that"
             return problem(HTTPStatus.FORBIDDEN, sentence)
@@ -102,8 +106,30 @@ class Guard:
         return True
 
 
-def _unknown(sentence: str) -> Response:
-    return problem(HTTPStatus.UNAUTHORIZED, sentence, headers={"WWW-Authenticate": 'Bearer realm="lagcast"'})
+def _token_of(authorization: str) -> str:
+    """The bearer token; or the password, under any name, that a browser has asked its user for. Empty without either.
+
+    >>> _token_of("Bearer abc"), _token_of("Basic bWU6YWJj"), _token_of("Basic bWU="), _token_of("Digest x")
+    ('abc', 'abc', '', '')
+    """
+    scheme, _, credentials = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return credentials.strip()
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:  # no base64, or no text in it
+        return ""
+
+
+def _challenge_for(accept: str) -> str:
+    """How to say who one is: a browser asks its user for name and password, which it cannot for a bearer token."""
+    return 'Basic realm="lagcast", charset="UTF-8"' if "text/html" in accept else 'Bearer realm="lagcast"'
+
+
+def _unknown(sentence: str, challenge: str) -> Response:
+    return problem(HTTPStatus.UNAUTHORIZED, sentence, headers={"WWW-Authenticate": challenge})
 
 
 def _without_dot(name: str) -> str:

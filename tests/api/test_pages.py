@@ -1,6 +1,7 @@
 """The page, as a browser gets it: the fleet, a group, a decision; escaped, with links to what REST says."""
 
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from html.parser import HTMLParser
 
@@ -248,3 +249,23 @@ def test_the_page_is_behind_the_tokens_of_the_api(
     for path in ("/", f"/groups/{KEY}", "/static/lagcast.css"):
         assert asked(path).status_code == 401
     assert asked("/", authorization="Bearer secret").status_code == 200
+
+
+def test_a_browser_asks_for_the_token_as_a_password(
+    store: SqlDecisionStore, clock: Clock, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Under any name; a wrong one is asked for again, and programs are told of bearer tokens alone."""
+    tokens = Tokens([token_file(tmp_path_factory.mktemp("tokens") / "one", "sécret")])
+    guarded = TestClient(create_app(store, clock=clock, version="0.1.0", access=Access(tokens=tokens)))
+
+    def asked(credentials: str | None, accept: str) -> Response:
+        headers = {"accept": accept, "host": "localhost"}
+        if credentials is not None:
+            headers["authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
+        return guarded.get("/", headers=headers)
+
+    assert asked(None, BROWSER["accept"]).headers["www-authenticate"] == 'Basic realm="lagcast", charset="UTF-8"'
+    assert asked(None, "*/*").headers["www-authenticate"] == 'Bearer realm="lagcast"'
+    assert asked("me:sécret", BROWSER["accept"]).status_code == 200
+    for wrong in ("me:secret", "sécret", "sécret:", ":", ""):
+        assert asked(wrong, BROWSER["accept"]).status_code == 401
