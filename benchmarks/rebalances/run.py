@@ -40,7 +40,7 @@ from benchmarks.rebalances.members import SESSION_SECONDS, Client, Host, MemberO
 from benchmarks.rebalances.page import write_page
 from benchmarks.rebalances.streams_page import section_of
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers
-from tests.live.harness.streams import produced_steadily
+from tests.live.harness.clients import produced_steadily
 
 TOPIC = "orders"
 SHORT_SECONDS, LONG_SECONDS = 0.1, 2.0

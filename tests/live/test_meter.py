@@ -5,21 +5,32 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 
 from collector.kafka_admin import KafkaAdminCollector
 from collector.meter import Interruption
 from collector.watch import watch_forever
 from forecasting.columns import REBALANCING_STATES
-from tests.live.harness.clients import NOON, create_topic, fresh_name, has_members, read_until, wait_until
+from tests.live.harness.clients import (
+    NOON,
+    create_topic,
+    fresh_name,
+    has_members,
+    produced_steadily,
+    read_until,
+    wait_until,
+)
 from tests.live.harness.executors import read_clock
 
 pytestmark = [pytest.mark.kafka, pytest.mark.alone]
 
 PARTITIONS = 4
+# Twenty messages a second into each partition.
+produced = partial(produced_steadily, partitions=PARTITIONS, every_seconds=0.05)
 
 
 class Stoppable:
@@ -56,27 +67,6 @@ class Stoppable:
         finally:
             self._ending.set()
             self._thread.join()
-
-
-@contextmanager
-def produced(bootstrap: str, topic: str) -> Iterator[None]:
-    """Twenty messages a second into each partition."""
-    producer, stop = Producer({"bootstrap.servers": bootstrap}), threading.Event()
-
-    def produce() -> None:
-        while not stop.wait(0.05):
-            for partition in range(PARTITIONS):
-                producer.produce(topic, b"message", partition=partition)
-            producer.poll(0)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        producer.flush(10)
 
 
 @contextmanager
@@ -125,7 +115,10 @@ def test_stops_of_known_length_are_measured(bootstrap: str, collector: KafkaAdmi
     """A consumer that is stopped for 2, 5 and 12 s is reported as a stall of all partitions, each with its length."""
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(bootstrap, topic, partitions=PARTITIONS)
-    with produced(bootstrap, topic), Stoppable(bootstrap, group, topic).polling() as member:
+    with (
+        produced(bootstrap, [topic]),
+        Stoppable(bootstrap, group, topic).polling() as member,
+    ):
         read_until(collector, group, has_members(1))
         with watched(bootstrap, group) as found:
             time.sleep(12.0)
@@ -146,7 +139,7 @@ def test_b17_a_rebalance_of_known_length_is_measured(bootstrap: str, collector: 
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     with ExitStack() as ends:
-        ends.enter_context(produced(bootstrap, topic))
+        ends.enter_context(produced(bootstrap, [topic]))
         first = ends.enter_context(Stoppable(bootstrap, group, topic).polling())
         read_until(collector, group, has_members(1))
         found = ends.enter_context(watched(bootstrap, group))
@@ -182,7 +175,7 @@ def test_how_often_a_group_commits_is_measured(
     topic, group = fresh_name("topic"), fresh_name("group")
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     member = Stoppable(bootstrap, group, topic, commit_milliseconds=milliseconds)
-    with produced(bootstrap, topic), member.polling():
+    with produced(bootstrap, [topic]), member.polling():
         read_until(collector, group, has_members(1))
         intervals: list[float] = []
         with watched(bootstrap, group, lambda _, learnt: intervals.append(learnt)):

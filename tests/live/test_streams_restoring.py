@@ -17,7 +17,7 @@ from collector.sample import OffsetSample
 from cost_model.physics.detected import observed_in
 from recommender.configuring.settings_group import GroupSettings, StreamsSettings
 from tests.live.harness.broker import compiled, free_ports, limit_reads, running_brokers
-from tests.live.harness.clients import NOON, create_topic, read_until, wait_until
+from tests.live.harness.clients import NOON, create_topic, produced_steadily, read_until, wait_until
 from tests.live.harness.executors import read_clock
 from tests.live.harness.exporters import KlagExporter, jmx_option, running_prometheus
 from tests.live.harness.exporters import wait_until as wait_until_page
@@ -27,7 +27,6 @@ from tests.live.harness.streams import (
     StreamsOrder,
     StreamsProcess,
     produce_keyed,
-    produced_steadily,
     restorer_of,
 )
 from tests.live.harness.watched import interval_of

@@ -29,7 +29,15 @@ from cost_model.physics.streams import capacity_lead_seconds, restore_seconds, r
 from forecasting.units import Replicas, Seconds
 from recommender.configuring.settings_group import GroupSettings, StreamsSettings
 from tests.live.harness.broker import compiled, limit_reads, running_brokers
-from tests.live.harness.clients import NOON, create_topic, fresh_name, has_members, read_until, wait_until
+from tests.live.harness.clients import (
+    NOON,
+    create_topic,
+    fresh_name,
+    has_members,
+    produced_steadily,
+    read_until,
+    wait_until,
+)
 from tests.live.harness.executors import read_clock
 from tests.live.harness.streams import (
     KEY_BYTES,
@@ -37,7 +45,6 @@ from tests.live.harness.streams import (
     StreamsOrder,
     StreamsProcess,
     produce_keyed,
-    produced_steadily,
     restorer_of,
 )
 from tests.live.harness.watched import interval_of

@@ -51,6 +51,31 @@ def produce(bootstrap: str, topic: str, counts: Mapping[int, int]) -> None:
     assert producer.flush(10) == 0
 
 
+@contextmanager
+def produced_steadily(
+    bootstrap: str, topics: Sequence[str], *, partitions: int, each: int = 1, every_seconds: float = 0.1
+) -> Iterator[None]:
+    """So many messages without a key into each partition every so often, until the block ends."""
+    producer, stop = Producer({"bootstrap.servers": bootstrap}), threading.Event()
+
+    def produce() -> None:
+        while not stop.wait(every_seconds):
+            for topic in topics:
+                for partition in range(partitions):
+                    for _ in range(each):
+                        producer.produce(topic, b"message", partition=partition)
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        producer.flush(10)
+
+
 def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
     """Store offsets for a group without members."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})

@@ -5,9 +5,7 @@ For the live tests and for benchmarks.
 
 import os
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,28 +100,3 @@ def produce_keyed(bootstrap: str, topic: str, count: int, *, partitions: int, va
 def restorer_of(name: str) -> str:
     """The client that restores state in a process whose `client.id` is its name."""
     return f"{name}-StateUpdater-1-restore-consumer"
-
-
-@contextmanager
-def produced_steadily(
-    bootstrap: str, topics: Sequence[str], *, partitions: int, each: int = 1, every_seconds: float = 0.1
-) -> Iterator[None]:
-    """So many messages without a key into each partition every so often, until the block ends."""
-    producer, stop = Producer({"bootstrap.servers": bootstrap}), threading.Event()
-
-    def produce() -> None:
-        while not stop.wait(every_seconds):
-            for topic in topics:
-                for partition in range(partitions):
-                    for _ in range(each):
-                        producer.produce(topic, b"message", partition=partition)
-            producer.poll(0)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        producer.flush(10)
