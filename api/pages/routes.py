@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from http import HTTPStatus
 from urllib.parse import urlencode
 
+import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -14,6 +16,9 @@ from api.problems import NotFoundError, meaning
 from api.reading import Reader
 from api.turns import Turns
 from api.wording import without_addresses
+from recommender.ports import AdapterError
+
+_log = structlog.get_logger()
 
 ROWS = 50
 DECISIONS, MOVES = 20, 10
@@ -76,6 +81,8 @@ async def _or_problem(root: str, made: Callable[[], Awaitable[Response]]) -> Res
         return await made()
     except Exception as error:  # noqa: BLE001  # as REST answers each of them
         status, sentence = meaning(error)
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            _log.warning("page_failed", error=str(error), exc_info=None if isinstance(error, AdapterError) else error)
         return rendered(
             "problem.html", status=status, root=root, title=status.phrase, sentence=without_addresses(sentence)
         )

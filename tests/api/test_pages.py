@@ -6,6 +6,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
+import structlog.testing
 from fastapi.testclient import TestClient
 from httpx2 import Response
 
@@ -17,6 +18,7 @@ from api.pages.words import instant
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import GradedMove, LedgerStanding, Recommendation
+from recommender.ports import UnavailableError
 from tests.api.access_files import token_file
 from tests.api.conftest import Clock
 
@@ -207,6 +209,23 @@ def test_what_is_not_there_is_a_page_with_a_sentence(read: Callable[..., Page], 
     page = read(path, 404)
     assert said in page.text
     assert "../" in page.links
+
+
+@pytest.mark.parametrize(("error", "status"), [(UnavailableError("no disk"), 503), (KeyError("a bug"), 500)])
+def test_a_page_that_fails_says_so_and_the_log_has_the_reason(
+    store: SqlDecisionStore, read: Callable[..., Page], monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    """The sentence sends its reader to the log."""
+
+    def fail(*_words: object, **_named: object) -> None:
+        raise error
+
+    monkeypatch.setattr(store, "latest_page", fail)
+    with structlog.testing.capture_logs() as logged:
+        page = read("/", status)
+    assert "no disk" not in page.text
+    assert "a bug" not in page.text
+    assert [(line["event"], line["error"]) for line in logged] == [("page_failed", str(error))]
 
 
 def test_names_are_shown_and_never_run(
