@@ -25,6 +25,8 @@ _HEAD = """# Licences of what lagcast needs
 
 Made by `make docs` of what each installed package declares of itself; versions are those of the lock. lagcast itself is
 under the Apache License 2.0. The packages are not part of it: pip installs them, and an image contains them unchanged.
+One file of others is part of it: Apache ECharts, which draws the pictures of the page, under the Apache License 2.0
+([its version and checksum](../api/static/echarts/version.json), its licence and notice beside them).
 `make sbom` writes the same packages with the hashes of their files as CycloneDX to `build/sbom.json`.
 
 | Package | Version | Licence |
