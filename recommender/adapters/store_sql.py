@@ -30,10 +30,13 @@ from recommender.ports import (
     AccountPart,
     MalformedError,
     RejectedError,
+    Standing,
     UnavailableError,
+    changes_of,
     decision_id,
     dedup_key,
     issued_at,
+    standing_of,
     thinned_until,
 )
 
@@ -55,7 +58,7 @@ _TABLE = sa.table(
     sa.column("issued_at", sa.DateTime()),
     sa.column("valid_until", sa.DateTime()),
     sa.column("newest", sa.Boolean()),
-    sa.column("document"),
+    *(sa.column(name) for name in ("document", "reason", "current_replicas", "desired_replicas")),
 )
 _OUTCOMES = sa.table(
     "outcomes",
@@ -166,6 +169,17 @@ class SqlDecisionStore:
         of_group = _READ.where(_COLUMNS.cluster == cluster, _COLUMNS.group == group, span)
         newest_first = of_group.order_by(_COLUMNS.issued_at.desc(), _COLUMNS.id.desc()).limit(limit)
         return self._many(newest_first)[::-1]
+
+    def standings(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Standing, ...]:
+        """What was decided for the group from `since` on and before `until`, oldest first, where it changed."""
+        shown = (_COLUMNS.issued_at, _COLUMNS.reason, _COLUMNS.current_replicas, _COLUMNS.desired_replicas)
+        span = (_COLUMNS.issued_at >= _utc(since)) & (_COLUMNS.issued_at < _utc(until)) & _COLUMNS.reason.is_not(None)
+        of_group = sa.select(*shown).where(_COLUMNS.cluster == cluster, _COLUMNS.group == group, span)
+        found = self._rows(of_group.order_by(_COLUMNS.issued_at))
+        return changes_of(
+            Standing(row.issued_at.replace(tzinfo=UTC), row.reason, row.current_replicas, row.desired_replicas)
+            for row in found
+        )
 
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Every (cluster, group) that a decision was made for, sorted."""
@@ -404,6 +418,7 @@ def _migrate(connection: sa.Connection) -> None:
 
 
 def _row(decision: Decision) -> dict[str, Any]:
+    standing = standing_of(decision)
     return {
         "id": decision_id(decision),
         "cluster": decision.cluster,
@@ -413,6 +428,9 @@ def _row(decision: Decision) -> dict[str, Any]:
         "valid_until": _utc(decision.valid_until) if isinstance(decision, Recommendation) else None,
         "newest": False,
         "document": to_document(decision),
+        "reason": standing.reason,
+        "current_replicas": standing.current_replicas,
+        "desired_replicas": standing.desired_replicas,
     }
 
 

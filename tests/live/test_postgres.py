@@ -21,7 +21,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.cluster.leadership import NotLeadingError
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
-from recommender.ports import UnavailableError
+from recommender.ports import UnavailableError, standing_of
 from tests.live.harness.postgres import Postgres, running_postgres
 from tests.recommender.adapters.test_store_sql import DecisionStoreContract
 
@@ -198,4 +198,8 @@ def test_the_schema_goes_back_and_forth_and_keeps_the_decisions(
     assert again.outcomes("prod-eu", "orders", limit=5) == ()
     again.keep_outcomes([graded_move()])
     assert again.outcomes("prod-eu", "orders", limit=5) == (graded_move(),)
+    later = advice(recommendation_id="r-2", issued_at=advice().valid_until)
+    again.save(later)
+    span = (advice().issued_at, later.issued_at + timedelta(seconds=1))
+    assert again.standings("prod-eu", "orders", *span) == (standing_of(later),)
     again.close()

@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 
 from forecasting.refusal import Refusal
+from recommender.adapters import store_sql
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.borders import Borders
 from recommender.deciding.hold import Hold, HoldScope
@@ -23,10 +26,13 @@ from recommender.ports import (
     DecisionStore,
     MalformedError,
     RejectedError,
+    Standing,
     UnavailableError,
+    changes_of,
     decision_id,
     dedup_key,
     issued_at,
+    standing_of,
     thinned_until,
 )
 
@@ -77,6 +83,10 @@ class MemoryDecisionStore:
         """The group's span, or the end of it."""
         found = tuple(d for d in self._of(cluster, group) if since <= issued_at(d) < until)
         return found if limit is None else found[max(0, len(found) - limit) :]
+
+    def standings(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Standing, ...]:
+        """The changes within the group's span."""
+        return changes_of(map(standing_of, self.history(cluster, group, since, until)))
 
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Sorted names."""
@@ -296,6 +306,26 @@ class DecisionStoreContract:
         assert store.outcomes("prod-eu", "orders", limit=9) == (graded_move(),)
         assert store.outcomes("prod-eu", "billing", limit=9) == (graded_move(group="billing"),)
 
+    def test_standings_are_the_changes_of_what_was_decided(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """Eight, eight again, none, eight, six: four standings, and only the asked span of the asked group."""
+        refused = refusal(refused_at=START + 2 * MINUTE)
+        for minute, count in ((0, 8), (1, 8), (3, 8), (4, 6), (9, 5)):
+            at = START + minute * MINUTE
+            store.save(advice(recommendation_id=f"r-{minute}", issued_at=at, desired_replicas=count))
+        store.save(refused)
+        store.save(advice(recommendation_id="other", group="billing", issued_at=START))
+        found = store.standings("prod-eu", "orders", START, START + 9 * MINUTE)
+        assert [(each.since_at, each.desired_replicas) for each in found] == [
+            (START, 8),
+            (START + 2 * MINUTE, None),
+            (START + 3 * MINUTE, 8),
+            (START + 4 * MINUTE, 6),
+        ]
+        assert [each.reason for each in found] == ["ramp_ahead", refused.reason, "ramp_ahead", "ramp_ahead"]
+        assert store.standings("prod-eu", "orders", START + 4 * MINUTE, START + 9 * MINUTE) == found[3:]
+
     def test_a_hold_is_in_force_until_it_ends_or_is_released(self, store: DecisionStore) -> None:
         """Holds come back equal, oldest first, without those that are over; an instant is compared in UTC."""
         hour = timedelta(hours=1)
@@ -377,16 +407,18 @@ class TestSqlStore(DecisionStoreContract):
     def test_a_store_of_the_first_revision_goes_on(
         self, tmp_path: Path, advice: MakeAdvice, graded_move: MakeMove
     ) -> None:
-        """A file from before moves, holds and accounts were stored opens with its decisions, and stores all of them."""
+        """A file from before moves, holds, accounts and counts were stored opens with its decisions, and stores all."""
         url = sqlite_url(tmp_path / "old.sqlite")
         old = SqlDecisionStore(url)
         old.save(advice())
-        with old._engine.begin() as connection:
-            for table in ("outcomes", "holds", "accounts"):
-                connection.execute(sa.text(f"DROP TABLE {table}"))
-            connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
+        config = Config()
+        config.set_main_option("script_location", str(Path(store_sql.__file__).parent / "migrations"))
+        with old._engine.connect() as connection, connection.begin():
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0001")
         old.close()
         store = SqlDecisionStore(url)
+        assert store.standings("prod-eu", "orders", START - MINUTE, START + MINUTE) == ()
         store.keep_outcomes([graded_move()])
         assert store.by_id("r-1") == advice()
         assert store.outcomes("prod-eu", "orders", limit=1) == (graded_move(),)
@@ -394,6 +426,7 @@ class TestSqlStore(DecisionStoreContract):
         assert len(store.holds(now=advice().issued_at)) == 1
         store.save(advice(recommendation_id="r-2"), [AccountPart("prod-eu", "orders", START, "{}")])
         assert len(store.account("prod-eu", "orders", since=START)) == 1
+        assert len(store.standings("prod-eu", "orders", START, START + MINUTE)) == 1
         store.close()
 
     def test_a_decision_is_kept_with_its_account_or_not_at_all(
@@ -433,12 +466,14 @@ class TestSqlStore(DecisionStoreContract):
         store.latest_recommendation("a", "b")
         store.outcomes("a", "b", limit=5, before=START)
         store.account("a", "b", since=START)
+        store.standings("a", "b", START, START)
         assert [plan.split(" (")[0] for plan in plans] == [
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_by_kind",
             "SEARCH outcomes USING INDEX sqlite_autoindex_outcomes_1",
             "SEARCH accounts USING INDEX sqlite_autoindex_accounts_1",
+            "SEARCH decisions USING COVERING INDEX decisions_by_time",
         ]
 
     def test_a_document_that_cannot_be_read_costs_its_own_place(
