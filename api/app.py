@@ -16,7 +16,7 @@ from api.slices import Slices
 from api.turns import Turns
 from recommender.adapters.metrics import Metrics
 from recommender.configuring.settings import InForce
-from recommender.latest_inputs import LatestInputs
+from recommender.known_groups import KnownGroups
 from recommender.ports import DecisionStore, LongForecasts
 
 
@@ -28,7 +28,7 @@ def create_app(
     metrics: Metrics | None = None,
     settings: InForce | None = None,
     long_forecasts: LongForecasts | None = None,
-    latest_inputs: LatestInputs | None = None,
+    known_groups: KnownGroups | None = None,
     access: Access | None = None,
     is_deciding: Callable[[], bool] = lambda: False,
     hangs: Callable[[], bool] = lambda: False,
@@ -37,9 +37,9 @@ def create_app(
 
     `clock` returns the instant at which advice is due or expired. `settings` add target and mode to each group; without
     them there is advice only. `long_forecasts` follow the forecast of the next hour. `metrics` is the page at
-    `/metrics`; by default it is a page without counts. `latest_inputs` are those of the loop in this process, for
-    what-ifs; without them there is nothing to ask about. `access` has who is let in; without it whoever asks is.
-    While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
+    `/metrics`; by default it is a page without counts. `known_groups` are those of the loop in this process, for
+    what-ifs and pictures; without them there is nothing to ask about, and no past to show. `access` has who is let in;
+    without it whoever asks is. While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
     """
     reader = Reader(
         store=store,
@@ -47,7 +47,7 @@ def create_app(
         metrics=metrics if metrics is not None else Metrics(store, clock=clock, version=version),
         settings=settings,
         long_forecasts=long_forecasts,
-        latest_inputs=latest_inputs if latest_inputs is not None else LatestInputs(),
+        known_groups=known_groups if known_groups is not None else KnownGroups(),
     )
     app = FastAPI(
         title="lagcast",

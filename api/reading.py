@@ -31,7 +31,7 @@ from recommender.configuring.settings import GroupSettings, InForce
 from recommender.configuring.settings_check import invalid_bounds, invalid_decision
 from recommender.deciding.recommendation import Decision, Recommendation, due_replicas
 from recommender.deciding.what_if import Changes, changed, what_if
-from recommender.latest_inputs import Decided, LatestInputs
+from recommender.known_groups import Decided, KnownGroups
 from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
@@ -51,7 +51,7 @@ class Reader:
     metrics: Metrics
     settings: InForce | None
     long_forecasts: LongForecasts | None
-    latest_inputs: LatestInputs
+    known_groups: KnownGroups
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
         """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
@@ -202,7 +202,8 @@ class Reader:
         if isinstance(latest, Refusal):
             message = f"there is no advice for {name} to compare with: {latest.sentence} {latest.remedy}"
             raise UndecidedError(message)
-        decided = self.latest_inputs.of((latest.cluster, latest.group))
+        known = self.known_groups.of((latest.cluster, latest.group))
+        decided = None if known is None else known.decided
         if decided is None:
             message = (
                 f"this process has not decided on {name}: its first cycle is not over, or another process leads; "

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from forecasting.history import GroupInterval
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.deciding.recommendation import Decision
-    from recommender.latest_inputs import LatestInputs
+    from recommender.known_groups import KnownGroups
     from replay.contest import Contest
     from replay.league import League
     from replay.trace import Trace
@@ -60,7 +60,7 @@ def demo(
     from cli.server import listen, serving, url_of
     from cli.wiring import settings_of, version
     from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-    from recommender.latest_inputs import LatestInputs
+    from recommender.known_groups import KnownGroups
 
     log_to_stderr(logging.WARNING)
     talk = Talk()
@@ -73,20 +73,20 @@ def demo(
     store = SqlDecisionStore(sqlite_url(decisions_file(settings.state_dir, anew=True)))
     bound = listen(host, port, search=True)
     # The data end in the past. On the demo's clock their end is the present, so that the advice is in force.
-    latest_inputs = LatestInputs()
+    known_groups = KnownGroups()
     app = create_app(
         store,
         clock=clock_from(load.end_at),
         version=version(),
         settings=settings,
-        latest_inputs=latest_inputs,
+        known_groups=known_groups,
         access=Access(hosts=[host]),
     )
     with serving(app, bound):
         talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")
         with talk.running():
             league, decision = _run(
-                load, contest, Kept(store, latest_inputs), settings.state_dir, fresh=fresh, talk=talk
+                load, contest, Kept(store, known_groups), settings.state_dir, fresh=fresh, talk=talk
             )
         if output is OutputFormat.JSON:
             advice = wire_document(decision, settings=settings, now=load.end_at)
@@ -108,7 +108,7 @@ class Kept(NamedTuple):
     """Where the decision is kept for the REST service."""
 
     store: "SqlDecisionStore"
-    latest_inputs: "LatestInputs"
+    known_groups: "KnownGroups"
 
 
 def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
@@ -182,7 +182,7 @@ def _decide(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, 
             settings=contest.settings,
             store=kept.store,
             timer=time.perf_counter,
-            latest_inputs=kept.latest_inputs,
+            known_groups=kept.known_groups,
         ).run_once(now=load.end_at)
         stage.note = f"for {decision.group} at {load.end_at:%Y-%m-%d %H:%M} UTC"
     return decision

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recommender.configuring.settings import InForce, Settings
     from recommender.following.grading import MeasuredPause
     from recommender.instants import Pulse
-    from recommender.latest_inputs import LatestInputs
+    from recommender.known_groups import KnownGroups
     from recommender.ports import Group, Obstacle, Publisher
 
 # The options of both commands.
@@ -101,7 +101,7 @@ class Service:
     scalers: "Scalers | None"
     _options: ServiceOptions
     _workloads: "Workloads | None"
-    _latest_inputs: "LatestInputs"
+    _known_groups: "KnownGroups"
     _deciding: Event
     _pulse: "Pulse"
     _store: "SqlDecisionStore"
@@ -148,7 +148,7 @@ class Service:
                 stops=stops,
                 workloads=self._workloads,
                 observe_steps=self.metrics.observe_steps,
-                latest_inputs=self._latest_inputs,
+                known_groups=self._known_groups,
                 borders=self.borders,
                 deciding=self._deciding,
             )
@@ -195,7 +195,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.adapters.metrics import Metrics
     from recommender.borders import Borders
     from recommender.instants import Pulse
-    from recommender.latest_inputs import LatestInputs
+    from recommender.known_groups import KnownGroups
 
     asks_cluster = bool(options.kubernetes) or options.lease is not None or options.access.token_review
     if options.kubeconfig is not None and not asks_cluster:
@@ -219,7 +219,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     readers_store = open_store(settings, may_write=may_write, borders=borders)
     metrics = Metrics(readers_store, clock=read_clock, version=version(), leads=leads)
     weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
-    latest_inputs, deciding, pulse = LatestInputs(), Event(), Pulse()
+    known_groups, deciding, pulse = KnownGroups(), Event(), Pulse()
     with (
         scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
         workloads_in(
@@ -236,7 +236,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             metrics=metrics,
             settings=scalers or settings,
             long_forecasts=weeks,
-            latest_inputs=latest_inputs,
+            known_groups=known_groups,
             is_deciding=deciding.is_set,
             hangs=pulse.hangs,
             access=access,
@@ -263,7 +263,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 scalers=scalers,
                 _options=options,
                 _workloads=workloads,
-                _latest_inputs=latest_inputs,
+                _known_groups=known_groups,
                 _deciding=deciding,
                 _pulse=pulse,
                 _store=store,

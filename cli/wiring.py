@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recommender.configuring.settings import InForce, Settings
     from recommender.deciding.decision import DecisionSettings
     from recommender.following.grading import MeasuredPause
-    from recommender.latest_inputs import LatestInputs
+    from recommender.known_groups import KnownGroups
     from recommender.ports import Group, Obstacle, Publisher
     from recommender.run import Recommender
     from recommender.steps import Step
@@ -77,19 +77,19 @@ def recommender(
     stops: "Callable[[Group], Sequence[MeasuredPause]]" = lambda _: (),
     workloads: "Workloads | None" = None,
     observe_steps: "Callable[[Mapping[Step, float]], object]" = lambda _: None,
-    latest_inputs: "LatestInputs | None" = None,
+    known_groups: "KnownGroups | None" = None,
     borders: "Borders | None" = None,
     deciding: Event | None = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
-    `workloads` tell of the pods that run the groups, where a cluster is followed. `latest_inputs` are those that the
+    `workloads` tell of the pods that run the groups, where a cluster is followed. `known_groups` are those that the
     REST service of the same process reads, if there is one.
     """
     from recommender.adapters.time_limit import TimeLimit
     from recommender.borders import Borders
     from recommender.deciding.decision import priced
-    from recommender.latest_inputs import LatestInputs
+    from recommender.known_groups import KnownGroups
     from recommender.run import Recommender
 
     def workload_of(cluster: str, group: str) -> "ObservedWorkload | None":
@@ -117,7 +117,7 @@ def recommender(
         caller=TimeLimit(),
         timer=time.perf_counter,
         observe_steps=observe_steps,
-        latest_inputs=LatestInputs() if latest_inputs is None else latest_inputs,
+        known_groups=KnownGroups() if known_groups is None else known_groups,
         borders=Borders() if borders is None else borders,
         deciding=Event() if deciding is None else deciding,
     )

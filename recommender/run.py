@@ -29,7 +29,7 @@ from recommender.following.careful import Caller, call
 from recommender.following.grading import MeasuredPause
 from recommender.following.kept_account import AccountSlot, account_of, kept_since, part_of
 from recommender.following.session import Session
-from recommender.latest_inputs import Decided, LatestInputs
+from recommender.known_groups import Decided, KnownGroup, KnownGroups
 from recommender.obstacles import failure, outage, refused
 from recommender.ports import (
     AccountPart,
@@ -39,6 +39,7 @@ from recommender.ports import (
     Obstacle,
     Publisher,
     UnavailableError,
+    decision_id,
     dedup_key,
 )
 from recommender.resting import LongDecisions
@@ -109,8 +110,8 @@ class Recommender:
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. Holds of the store are in force from the
-    next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `latest_inputs` has
-    what the advice in force was decided from, and `deciding` is set during a cycle, for other threads.
+    next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `known_groups` has
+    what is known of each group, and `deciding` is set during a cycle, for other threads.
     """
 
     histories: Histories
@@ -126,7 +127,7 @@ class Recommender:
     caller: Caller = call
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
-    latest_inputs: LatestInputs = field(default_factory=LatestInputs)
+    known_groups: KnownGroups = field(default_factory=KnownGroups)
     borders: Borders = field(default_factory=Borders)
     deciding: Event = field(default_factory=Event)
     _watched: dict[Group, _Watched] = field(default_factory=dict)
@@ -167,7 +168,7 @@ class Recommender:
             decision = self._step(group, obstacles.get(group), times, now=now, opened=opened)
             if decision is not None:
                 decisions.append(decision)
-            self.latest_inputs.keep(group, self._decided(group, decision))
+            self.known_groups.keep(group, self._known(group, decision))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)
@@ -220,7 +221,7 @@ class Recommender:
                 del self._latest_keys[group]
                 self._watched.pop(group, None)
                 self._long_decisions.forget(group)
-                self.latest_inputs.keep(group, None)
+                self.known_groups.keep(group, None)
 
     def _step(
         self,
@@ -288,7 +289,7 @@ class Recommender:
         Until this has succeeded once, one group's advice is made and dropped, which compiles the loops; otherwise
         compiling would take the first cycle of a new leader 10 s and more.
         """
-        self.latest_inputs.clear()
+        self.known_groups.clear()
         obstacles = self.obstacles()
         for group in self.histories.groups(now=now):
             if self._rehearsed:
@@ -306,7 +307,7 @@ class Recommender:
         """Drop all state but table and store, as after a restart, because another recommender has led meanwhile."""
         self._watched.clear()
         self._similar.clear()
-        self.latest_inputs.clear()
+        self.known_groups.clear()
         self._latest_keys.clear()
         self._long_decisions.clear()
 
@@ -442,13 +443,18 @@ class Recommender:
             self._outage, self._store_is_down = outage(error), True
             raise
 
-    def _decided(self, group: Group, decision: Decision | None) -> Decided | None:
-        """Advice with its inputs; None for a group that has none."""
-        watched = self._watched.get(group)
-        inputs = None if watched is None else watched.session.inputs
-        if inputs is None or not isinstance(decision, Recommendation):
+    def _known(self, group: Group, decision: Decision | None) -> KnownGroup | None:
+        """The group after its decision; what was seen of it stays known while it cannot be read."""
+        if decision is None:
             return None
-        return Decided(decision, inputs)
+        before, watched = self.known_groups.of(group), self._watched.get(group)
+        if watched is None:
+            seen = (None, None) if before is None else (before.history, before.day)
+            return KnownGroup(decision_id(decision), None, *seen)
+        session, decided = watched.session, None
+        if session.inputs is not None and isinstance(decision, Recommendation):
+            decided = Decided(decision, session.inputs)
+        return KnownGroup(decision_id(decision), decided, session.history, session.ledger_day)
 
     def _published(self, decision: Decision, times: StepTimes) -> Decision:
         with times.timing("publish"):

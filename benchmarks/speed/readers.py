@@ -33,7 +33,7 @@ from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
-from recommender.latest_inputs import LatestInputs
+from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
 
 BEGIN_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -122,7 +122,7 @@ def measure(folder: Path, *, groups: int, readers: int) -> tuple[Took, Took, dic
     store, readers_store = SqlDecisionStore(url), SqlDecisionStore(url)
     fleet = Fleet([("c", str(number)) for number in range(groups)])
     metrics = Metrics(readers_store, clock=lambda: fleet.now, version="bench")
-    latest_inputs, deciding = LatestInputs(), threading.Event()
+    known_groups, deciding = KnownGroups(), threading.Event()
     loop = Recommender(
         histories=fleet,
         profile_of=GroupSettings().profile,
@@ -130,7 +130,7 @@ def measure(folder: Path, *, groups: int, readers: int) -> tuple[Took, Took, dic
         store=store,
         timer=time.perf_counter,
         publishers=[metrics],
-        latest_inputs=latest_inputs,
+        known_groups=known_groups,
         deciding=deciding,
     )
     app = create_app(
@@ -138,7 +138,7 @@ def measure(folder: Path, *, groups: int, readers: int) -> tuple[Took, Took, dic
         clock=lambda: fleet.now,
         version="bench",
         metrics=metrics,
-        latest_inputs=latest_inputs,
+        known_groups=known_groups,
         is_deciding=deciding.is_set,
     )
     bound = listen("127.0.0.1", 0, search=False)

@@ -87,6 +87,20 @@ AS_IT_IS, PAID = len(SCALERS), len(SCALERS) + 1
 HELD_ERROR, RATE_ERROR, LAG_ERROR = 0.05, 0.25, 0.5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LedgerDay:
+    """The day of a ledger by the quarter of an hour, oldest first; NaN where no row was counted in one.
+
+    Shapes: `replicas` (mean, those that start included) and `late_messages` are (slots, names); of `names` the last is
+    what was paid.
+    """
+
+    begun_at: tuple[datetime, ...]
+    names: tuple[str, ...]
+    replicas: FloatArray
+    late_messages: FloatArray
+
+
 class Ledger:
     """The accounts of one group and of the shadows beside it, over the last 24 hours."""
 
@@ -111,6 +125,7 @@ class Ledger:
         self._shadows.members[CEILING] = self._tables.counts.size - 1
         self._rates = np.full(RATE_PASSES, np.nan)
         self._spent: FloatArray = np.zeros((SLOTS, PAID + 1, COLUMNS))
+        self._seconds: FloatArray = np.zeros(SLOTS)
         self._slot = 0
         self._began_at: datetime | None = None
 
@@ -162,7 +177,9 @@ class Ledger:
         slot = int(begun_at.timestamp()) // SLOT_SECONDS
         for begun in range(max(self._slot, slot - SLOTS) + 1, slot + 1):
             self._spent[begun % SLOTS] = 0.0
+            self._seconds[begun % SLOTS] = 0.0
         self._slot = slot
+        self._seconds[slot % SLOTS] += float(row.interval_seconds)
         account: FloatArray = self._spent[slot % SLOTS]
         return account
 
@@ -175,6 +192,22 @@ class Ledger:
         share = self._strength.see(row, members=members, rate=rate, late=late, capacity=capacity)
         self._capacity = MessagesPerSecond(to_a_tenth(share) * capacity)
         return late
+
+    def day(self) -> LedgerDay | None:
+        """What was counted in each quarter of an hour so far; None before the first row."""
+        if self._began_at is None:
+            return None
+        first = max(self._slot - SLOTS + 1, int(self._began_at.timestamp()) // SLOT_SECONDS)
+        slots = np.arange(first, self._slot + 1)
+        shown = [*range(len(SCALERS)), PAID]
+        spent, seconds = self._spent[slots % SLOTS][:, shown], self._seconds[slots % SLOTS]
+        known = np.where(seconds > 0.0, seconds, np.nan)[:, np.newaxis]
+        return LedgerDay(
+            begun_at=tuple(datetime.fromtimestamp(int(slot) * SLOT_SECONDS, tz=UTC) for slot in slots),
+            names=(*(scaler.name for scaler in SCALERS), PAID_NAME),
+            replicas=spent[:, :, PODS] / known,
+            late_messages=spent[:, :, LATE] + 0.0 * known,
+        )
 
     def standing(self, prices: Prices) -> LedgerStanding | None:
         """All accounts at these prices, what was paid first; None before the first row."""

@@ -31,7 +31,7 @@ from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, Foll
 from recommender.following.forecast_source import Forecasts, ForecastSource
 from recommender.following.grading import MeasuredPause
 from recommender.following.kept_account import AccountSlot
-from recommender.following.ledger import Ledger
+from recommender.following.ledger import Ledger, LedgerDay
 from recommender.following.moves import MoveLearner
 
 # This many seconds of lag beyond a commit interval are a surprise.
@@ -273,6 +273,16 @@ class Session:
     def inputs(self) -> DecisionInputs | None:
         """What the last decision was made from; None before the first, and where nothing was observed."""
         return self._inputs
+
+    @property
+    def history(self) -> History | None:
+        """What was observed so far; None before a whole minute was."""
+        return self._buffer.history()
+
+    @property
+    def ledger_day(self) -> LedgerDay | None:
+        """What was counted in the last day; None before the capacity is known."""
+        return None if self._ledger is None else self._ledger.day()
 
     def _as_measured(self, capacity: Capacity | None) -> GroupProfile:
         """The profile with this capacity, and with the start-up time that own moves, pods or similar groups show.

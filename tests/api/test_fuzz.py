@@ -19,7 +19,7 @@ from api.app import create_app
 from api.keys import group_key
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.hold import Hold, HoldScope
-from recommender.latest_inputs import LatestInputs
+from recommender.known_groups import KnownGroups
 from tests.api.conftest import Clock
 from tests.api.test_what_if import loop_over, rows_until
 from tests.recommender.loop import Rows
@@ -35,11 +35,11 @@ OPERATIONS = [
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[schemathesis.BaseSchema]:
     """The schema of a service with one group that has advice, a hold, and inputs to ask what-ifs about."""
-    clock, inputs = Clock(datetime.fromisoformat("2026-01-05T12:00:00+00:00")), LatestInputs()
+    clock, inputs = Clock(datetime.fromisoformat("2026-01-05T12:00:00+00:00")), KnownGroups()
     store = SqlDecisionStore(sqlite_url(tmp_path_factory.mktemp("fuzz") / "decisions.sqlite"))
     loop_over(Rows(rows_until(clock)), store, inputs).run_once(now=clock.now)
     store.place_hold(Hold(scope=HoldScope(cluster="c"), reason="upgrade", placed_at=clock.now))
-    app = create_app(store, clock=clock, version="0.1.0", latest_inputs=inputs)
+    app = create_app(store, clock=clock, version="0.1.0", known_groups=inputs)
     yield schemathesis.openapi.from_asgi("/openapi.json", app)
     store.close()
 

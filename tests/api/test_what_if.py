@@ -23,7 +23,7 @@ from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.deciding.what_if import Changes
-from recommender.latest_inputs import LatestInputs
+from recommender.known_groups import KnownGroups
 from recommender.ports import Obstacle
 from recommender.run import Recommender
 from tests.api.conftest import Clock
@@ -55,12 +55,12 @@ def rows_until(clock: Clock, *, rate: float = 4000.0, minutes: int = 60) -> list
 
 
 @pytest.fixture
-def latest_inputs() -> LatestInputs:
+def known_groups() -> KnownGroups:
     """What the loop and the service share."""
-    return LatestInputs()
+    return KnownGroups()
 
 
-def loop_over(rows: Rows, store: SqlDecisionStore, latest_inputs: LatestInputs, **parts: Any) -> Recommender:  # noqa: ANN401
+def loop_over(rows: Rows, store: SqlDecisionStore, known_groups: KnownGroups, **parts: Any) -> Recommender:  # noqa: ANN401
     """A loop whose group has 24 partitions and replicas of 1,000/s each."""
     rate = MessagesPerSecond(1000.0)
     profile = GroupProfile(
@@ -75,22 +75,22 @@ def loop_over(rows: Rows, store: SqlDecisionStore, latest_inputs: LatestInputs, 
         settings=DecisionSettings(),
         store=store,
         timer=perf_counter,
-        latest_inputs=latest_inputs,
+        known_groups=known_groups,
         **parts,
     )
 
 
 @pytest.fixture
-def asked(store: SqlDecisionStore, clock: Clock, latest_inputs: LatestInputs) -> TestClient:
+def asked(store: SqlDecisionStore, clock: Clock, known_groups: KnownGroups) -> TestClient:
     """A service beside the loop."""
-    app = create_app(store, clock=clock, version="0.1.0", latest_inputs=latest_inputs)
+    app = create_app(store, clock=clock, version="0.1.0", known_groups=known_groups)
     return TestClient(app, raise_server_exceptions=False)
 
 
 @pytest.fixture
-def decided(store: SqlDecisionStore, clock: Clock, latest_inputs: LatestInputs) -> Recommendation:
+def decided(store: SqlDecisionStore, clock: Clock, known_groups: KnownGroups) -> Recommendation:
     """The advice of the loop's first cycle: 5 replicas instead of 8."""
-    (advice,) = loop_over(Rows(rows_until(clock)), store, latest_inputs).run_once(now=clock.now)
+    (advice,) = loop_over(Rows(rows_until(clock)), store, known_groups).run_once(now=clock.now)
     assert isinstance(advice, Recommendation)
     return advice
 
@@ -150,7 +150,7 @@ def test_a_what_if_cannot_be_taken_for_advice(asked: TestClient, decided: Recomm
 
 
 def test_changes_with_which_no_advice_would_be_given_are_answered_with_the_refusal(
-    asked: TestClient, store: SqlDecisionStore, clock: Clock, latest_inputs: LatestInputs
+    asked: TestClient, store: SqlDecisionStore, clock: Clock, known_groups: KnownGroups
 ) -> None:
     """Nothing was committed for three minutes: if a batch took longer than members may take, that is a livelock."""
     rows = rows_until(clock)
@@ -158,7 +158,7 @@ def test_changes_with_which_no_advice_would_be_given_are_answered_with_the_refus
         replace(row, consume_messages_per_second=0.0, lag_messages=10_000.0 + 60_000.0 * (place + 1))
         for place, row in enumerate(rows[-12:])
     ]
-    loop_over(Rows([*rows[:-12], *silent]), store, latest_inputs).run_once(now=clock.now)
+    loop_over(Rows([*rows[:-12], *silent]), store, known_groups).run_once(now=clock.now)
     answer = asked.post(WHAT_IF, json={"capacity_messages_per_second_per_replica": 1.0}).json()
     assert answer["in_force"]["kind"] == "Recommendation"
     assert (answer["what_if"]["kind"], answer["what_if"]["reason"]["code"]) == ("Refusal", "LivelockSuspected")
@@ -170,12 +170,12 @@ def test_nothing_is_kept_of_what_was_asked(clock: Clock, tmp_path_factory: pytes
 
     def played(*, asking: bool) -> tuple[object, ...]:
         store = SqlDecisionStore(f"sqlite:///{tmp_path_factory.mktemp('store') / 'decisions.sqlite'}")
-        latest_inputs, published = LatestInputs(), RecordingPublisher()
+        known_groups, published = KnownGroups(), RecordingPublisher()
         at = Clock(clock.now)
         metrics = Metrics(store, clock=at, version="0.1.0")
-        service = TestClient(create_app(store, clock=at, version="0.1.0", latest_inputs=latest_inputs))
+        service = TestClient(create_app(store, clock=at, version="0.1.0", known_groups=known_groups))
         every_row = rows_until(Clock(clock.now + timedelta(minutes=10)), minutes=70)
-        loop = loop_over(Rows(every_row), store, latest_inputs, publishers=[metrics, published])
+        loop = loop_over(Rows(every_row), store, known_groups, publishers=[metrics, published])
         for minute in range(10):
             at.now = clock.now + timedelta(minutes=minute)
             loop.run_once(now=at.now)
@@ -192,11 +192,11 @@ def test_nothing_is_kept_of_what_was_asked(clock: Clock, tmp_path_factory: pytes
 
 
 def test_what_is_asked_while_the_loop_decides_is_about_one_decision(
-    asked: TestClient, store: SqlDecisionStore, clock: Clock, latest_inputs: LatestInputs
+    asked: TestClient, store: SqlDecisionStore, clock: Clock, known_groups: KnownGroups
 ) -> None:
     """Requests beside a running loop always get the advice of one cycle, and that of its very inputs."""
     every_row = rows_until(Clock(clock.now + timedelta(minutes=10)), minutes=70)
-    loop = loop_over(Rows(every_row), store, latest_inputs)
+    loop = loop_over(Rows(every_row), store, known_groups)
     loop.run_once(now=clock.now)
     over = threading.Event()
 
@@ -249,12 +249,12 @@ def test_a_body_that_is_no_json_is_one_sentence(asked: TestClient) -> None:
 
 
 def test_a_group_without_advice_has_nothing_to_ask_about(
-    asked: TestClient, store: SqlDecisionStore, clock: Clock, latest_inputs: LatestInputs
+    asked: TestClient, store: SqlDecisionStore, clock: Clock, known_groups: KnownGroups
 ) -> None:
     """404 for an unknown group; 503 for a refused one, with the refusal's sentence and its next step."""
     assert asked.post(WHAT_IF, json={"policy": "compact"}).status_code == 404
     obstacles = {("c", "orders"): Obstacle("paused", "Held at 6 replicas.", "Remove the hold.")}
-    loop = loop_over(Rows(rows_until(clock)), store, latest_inputs, obstacles=lambda: obstacles)
+    loop = loop_over(Rows(rows_until(clock)), store, known_groups, obstacles=lambda: obstacles)
     (refused,) = loop.run_once(now=clock.now)
     assert isinstance(refused, Refusal)
     answer = asked.post(WHAT_IF, json={"policy": "compact"})
@@ -276,11 +276,11 @@ def test_a_process_that_leads_no_longer_answers_no_what_if(
     asked: TestClient,
     store: SqlDecisionStore,
     clock: Clock,
-    latest_inputs: LatestInputs,
+    known_groups: KnownGroups,
     what: str,
 ) -> None:
     """The store has the leader's advice, and only the leader has what it was made from."""
-    loop = loop_over(Rows(rows_until(clock)), store, latest_inputs)
+    loop = loop_over(Rows(rows_until(clock)), store, known_groups)
     assert asked.post(WHAT_IF, json={"policy": "compact"}).status_code == 200
     stop: dict[str, Callable[[], None]] = {
         "stand_by": lambda: loop.stand_by(now=clock.now),

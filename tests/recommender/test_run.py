@@ -226,7 +226,7 @@ def test_a_group_that_is_gone_is_not_kept_in_memory_and_returns_as_after_a_resta
     (kept,) = loop.run_once(now=now + timedelta(minutes=1))
     assert kept.group == "b"
     assert list(loop._watched) == [("c", "b")]
-    assert loop.latest_inputs.of(("c", "a")) is None
+    assert loop.known_groups.of(("c", "a")) is None
     rows.rows = alive
     assert [each.group for each in loop.run_once(now=now + timedelta(minutes=2))] == ["a", "b"]
 

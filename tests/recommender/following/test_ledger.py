@@ -64,6 +64,32 @@ def test_a_steady_group_pays_its_replicas_and_staying_costs_the_same() -> None:
     assert standing.error_ratio == pytest.approx(1.0)
 
 
+def test_the_day_is_told_by_the_quarter_of_an_hour() -> None:
+    """An hour of eight replicas from noon: four quarters of eight, and of the ceiling's 24."""
+    day = ledger_of(hours_of(1 + 1 / ROWS_OF_AN_HOUR)[1:]).day()
+    assert day is not None
+    assert [at.strftime("%H:%M") for at in day.begun_at] == ["12:00", "12:15", "12:30", "12:45"]
+    assert day.names[0] == "stay"
+    assert day.names[-1] == "paid"
+    assert day.replicas.shape == day.late_messages.shape == (4, len(SCALERS) + 1)
+    assert day.replicas[:, -1] == pytest.approx([8.0] * 4)
+    assert day.replicas[:, 1] == pytest.approx([24.0] * 4)
+    assert day.late_messages[:, -1] == pytest.approx([0.0] * 4)
+    assert ledger_of([]).day() is None
+
+
+def test_a_quarter_of_an_hour_without_rows_is_not_known() -> None:
+    """Rows of 12:00 to 12:15 and of 12:30 to 12:45; and the day forgets what is older."""
+    rows = hours_of(1)[1:181]
+    day = ledger_of([*rows[:60], *rows[120:]]).day()
+    assert day is not None
+    assert [bool(known) for known in day.replicas[:, -1] == day.replicas[:, -1]] == [True, False, True]
+    long = ledger_of(hours_of(25)).day()
+    assert long is not None
+    assert len(long.begun_at) == 96
+    assert long.replicas[:, -1] == pytest.approx([8.0] * 96)
+
+
 def test_every_scaler_that_a_user_may_have_has_an_account() -> None:
     """Staying, all replicas, a rate margin, useful counts, HPA twice and KEDA four times."""
     assert [account.scaler for account in standing_of(hours_of(0.1)).accounts] == [
