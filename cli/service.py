@@ -188,6 +188,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     """A service during the block. Errors: InputError for options that contradict each other or name no cluster."""
     from api.access.connections import Limits
     from api.app import create_app
+    from cli.memory import keep_little_of_what_is_freed
     from cli.server import listen, serving, url_of
     from cli.stopping import stopped_by_signals
     from cli.wiring import answering_keda, open_store, scalers_in, version, workloads_in
@@ -197,6 +198,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.instants import Pulse
     from recommender.known_groups import KnownGroups
 
+    keep_little_of_what_is_freed()
     asks_cluster = bool(options.kubernetes) or options.lease is not None or options.access.token_review
     if options.kubeconfig is not None and not asks_cluster:
         message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"

@@ -129,8 +129,10 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
     os.setpgrp()  # its JVM and workers are killed with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then closes the pipe
     from cli.logs import log_to_stderr
+    from cli.memory import keep_little_of_what_is_freed
     from cli.spark import spark_beside
 
+    keep_little_of_what_is_freed()
     log_to_stderr()
     _silence_pyspark()
     talk = Talk()
