@@ -396,3 +396,36 @@ class Reason(Wire):
 
     Absent while none wait so long, or what they wait for was not seen.
     """
+
+
+class ObservedMinute(Wire):
+    """The group in the minute that ends at `ends_at`."""
+
+    ends_at: Instant
+    produce_messages_per_second: FiniteFloat | None = None
+    consume_messages_per_second: FiniteFloat | None = None
+    lag_messages: FiniteFloat | None = None
+    lag_seconds: FiniteFloat | None = None
+    """Lag over the mean produce rate of five minutes; absent where nothing was produced."""
+    members: int | None = None
+    in_rebalance_fraction: FiniteFloat
+    """Share of the minute in which partitions changed their owner."""
+
+
+class Standing(Wire):
+    """What was decided for the group from `since_at` on, until the next one."""
+
+    since_at: Instant
+    reason_code: str
+    current_replicas: int | None = None
+    desired_replicas: int | None = None
+    """Both are absent for a refusal."""
+
+
+class LedgerQuarter(Wire):
+    """A quarter of an hour of the ledger."""
+
+    begins_at: Instant
+    replicas: dict[str, FiniteFloat]
+    """Mean replicas, those that start included: of the group itself as `paid`, and of each simulated scaler."""
+    late_messages: dict[str, FiniteFloat]

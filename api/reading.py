@@ -23,7 +23,7 @@ from api.convert import (
 )
 from api.keys import group_key, group_of_key
 from api.problems import NoAdviceError, NotFoundError, UndecidedError, UnfitError
-from api.series import to_series
+from api.series import to_day, to_series
 from forecasting.forecast import Forecast
 from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
@@ -39,6 +39,7 @@ from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
 _GROUPS_AT_ONCE = 500
+DAY = timedelta(days=1)
 _log = structlog.get_logger()
 
 
@@ -141,6 +142,14 @@ class Reader:
             issued_at=advice.issued_at,
             ledger=to_ledger(advice.ledger),
         )
+
+    def day(self, key: str) -> wire.GroupDay:
+        """The last 24 hours of the group with this key."""
+        latest, now = self._latest(key), self.clock()
+        cluster, group = latest.cluster, latest.group
+        # What was decided at this instant belongs to the day.
+        standings = self.store.standings(cluster, group, now - DAY, now + timedelta(microseconds=1))
+        return to_day(key, cluster, group, self.known_groups.of((cluster, group)), standings, span=(now - DAY, now))
 
     def holds(self) -> wire.Holds:
         """The holds of the store that are in force."""

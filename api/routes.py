@@ -182,6 +182,17 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         return _in_either_form(series, to_csv, accept)
 
     @routes.get(
+        "/groups/{group_key}/day",
+        response_model=wire.GroupDay,
+        response_model_exclude_none=True,
+        responses=_UNKNOWN,
+    )
+    async def day(group_key: str) -> Response:
+        """The last 24 hours of the group: observed minutes, changes of what was decided, the ledger by the quarter."""
+        made = await turns.run(partial(reader.day, group_key))
+        return Response(made.model_dump_json(exclude_none=True), media_type="application/json")
+
+    @routes.get(
         "/groups/{group_key}/ledger",
         response_model=wire.GroupLedger,
         responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **_UNKNOWN},

@@ -23,13 +23,16 @@ from api.parts import (
     Instant,
     Learned,
     Ledger,
+    LedgerQuarter,
     LedgerTotal,
     Observed,
+    ObservedMinute,
     Policy,
     ProfileFigure,
     QuantileSeries,
     Reason,
     RebalanceImpact,
+    Standing,
     Target,
     TurningPoint,
     Wire,
@@ -42,6 +45,7 @@ __all__ = [
     "FleetLedger",
     "ForecastSeries",
     "Group",
+    "GroupDay",
     "GroupKeyError",
     "GroupLedger",
     "GroupPage",
@@ -265,6 +269,23 @@ class GroupLedger(Wire):
     issued_at: Instant
     """Instant of that advice, up to which the ledger counts."""
     ledger: Ledger
+
+
+class GroupDay(Wire):
+    """The last 24 hours of one group: what was observed, what was decided, and what the ledger counted."""
+
+    group_key: str
+    cluster: str
+    group_id: str
+    since_at: Instant
+    until_at: Instant
+    minutes: tuple[ObservedMinute, ...]
+    """Oldest first; a minute in which nothing was seen is left out. Empty where this process does not decide on the
+    group, so ask the one that does."""
+    standings: tuple[Standing, ...]
+    """What was decided, oldest first, where it changed."""
+    quarters: tuple[LedgerQuarter, ...]
+    """The ledger by the quarter of an hour; empty before anything is counted."""
 
 
 class Hold(Wire):

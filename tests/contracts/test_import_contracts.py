@@ -33,6 +33,7 @@ BREAKING = (
     ("A decision reads downwards", "recommender/deciding/guards.py", "import recommender.deciding.compose"),
     ("Deciding and following neither log", "recommender/following/session.py", "import structlog"),
     ("The core is pure", "manifests/objects.py", "import os"),
+    ("The core is pure", "api/pictures/picture.py", "import time"),
     ("Spark lives in the features job alone", "recommender/deciding/facts.py", "import pyspark"),
     ("The Kafka client lives in the collector alone", "replay/trace.py", "import confluent_kafka"),
     ("The Kubernetes client lives in the executor alone", "api/app.py", "import kubernetes"),

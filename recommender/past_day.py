@@ -1,0 +1,64 @@
+"""The last day of one group as it was observed, minute by minute. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from forecasting.history import MINUTE_SECONDS, History
+from forecasting.units import FloatArray
+
+DAY_MINUTES = 1440
+# Lag in seconds is messages over the mean produce rate of so many minutes, as in the feature table.
+LAG_RATE_MINUTES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedMinute:
+    """The minute that ends at `ends_at`; None is what was not seen in it."""
+
+    ends_at: datetime
+    produce_messages_per_second: float | None
+    consume_messages_per_second: float | None
+    lag_messages: float | None
+    lag_seconds: float | None
+    members: int | None
+    in_rebalance_fraction: float
+
+
+def observed_day(history: History) -> Iterator[ObservedMinute]:
+    """The newest 1,440 minutes of which anything was seen, oldest first; a minute without a row is left out."""
+    day = history.last(DAY_MINUTES + LAG_RATE_MINUTES)
+    produced = day.produce_messages_per_second
+    lag_seconds = _lag_seconds(day.lag_messages, produced)
+    seen = ~np.isnan(np.vstack([produced, day.consume_messages_per_second, day.lag_messages, day.members])).all(axis=0)
+    first_end = day.end_at - timedelta(seconds=MINUTE_SECONDS * (day.minutes - 1))
+    for minute in np.flatnonzero(seen):
+        if minute < day.minutes - DAY_MINUTES:
+            continue
+        members = _known(day.members[minute])
+        yield ObservedMinute(
+            ends_at=first_end + timedelta(seconds=MINUTE_SECONDS * int(minute)),
+            produce_messages_per_second=_known(produced[minute]),
+            consume_messages_per_second=_known(day.consume_messages_per_second[minute]),
+            lag_messages=_known(day.lag_messages[minute]),
+            lag_seconds=_known(lag_seconds[minute]),
+            members=None if members is None else round(members),
+            in_rebalance_fraction=_known(day.in_rebalance[minute]) or 0.0,
+        )
+
+
+def _lag_seconds(lag_messages: FloatArray, produced: FloatArray) -> FloatArray:
+    """Lag over the mean rate of the newest minutes until each; NaN where nothing was produced in them."""
+    known = ~np.isnan(produced)
+    window = np.ones(LAG_RATE_MINUTES)
+    total = np.convolve(np.where(known, produced, 0.0), window)[: produced.size]
+    minutes = np.convolve(known.astype(float), window)[: produced.size]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seconds: FloatArray = lag_messages * minutes / total
+    return np.where(total > 0.0, seconds, np.nan)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

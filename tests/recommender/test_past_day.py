@@ -1,0 +1,66 @@
+"""The last day as it was observed: minutes with what was seen in them, and none that nobody saw."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forecasting.history import GroupInterval, History, HistoryBuffer
+from recommender.past_day import observed_day
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def history_of(minutes: list[int], *, rate: float | None = 100.0, lag: float | None = 500.0) -> History:
+    """Rows of one minute each, which end so many minutes after noon."""
+    buffer = HistoryBuffer("c", "orders")
+    for minute in minutes:
+        buffer.append(
+            GroupInterval(
+                cluster="c",
+                group="orders",
+                topics="orders",
+                interval_end_at=NOON + timedelta(minutes=minute),
+                interval_seconds=60,
+                produce_messages_per_second=rate,
+                consume_messages_per_second=rate,
+                lag_messages=lag,
+                lag_seconds=None,
+                partitions=24,
+                sampled_partitions=24,
+                members=8,
+            )
+        )
+    history = buffer.history()
+    assert history is not None
+    return history
+
+
+def test_each_minute_has_what_was_seen_in_it() -> None:
+    """500 messages at 100/s are 5 s of lag."""
+    (first, *_) = observed_day(history_of([1, 2, 3]))
+    assert first.ends_at == NOON + timedelta(minutes=1)
+    assert (first.produce_messages_per_second, first.lag_messages, first.members) == (100.0, 500.0, 8)
+    assert first.lag_seconds == pytest.approx(5.0)
+    assert first.in_rebalance_fraction == 0.0
+
+
+def test_a_minute_that_nobody_saw_is_left_out_and_never_zero() -> None:
+    """Rows of the first and of the fourth minute; the mean rate of the fourth is that of what was seen."""
+    seen = list(observed_day(history_of([1, 4])))
+    assert [minute.ends_at.minute for minute in seen] == [1, 4]
+    assert seen[1].lag_seconds == pytest.approx(5.0)
+
+
+def test_what_is_not_known_of_a_minute_is_none() -> None:
+    """A rate that no offsets gave, and the lag in seconds that would need it; where nothing comes, none is told."""
+    (minute,) = observed_day(history_of([1], rate=None))
+    assert (minute.produce_messages_per_second, minute.lag_seconds, minute.lag_messages) == (None, None, 500.0)
+    (idle,) = observed_day(history_of([1], rate=0.0))
+    assert (idle.produce_messages_per_second, idle.lag_seconds) == (0.0, None)
+
+
+def test_a_day_has_1440_minutes_at_most() -> None:
+    """Of two days the newest."""
+    minutes = list(observed_day(history_of(list(range(1, 2881)))))
+    assert len(minutes) == 1440
+    assert minutes[0].ends_at == NOON + timedelta(minutes=1441)
