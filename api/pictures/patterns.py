@@ -27,3 +27,13 @@ def filled(theme: Theme, colour: str, pattern: str = "plain") -> Option:
     """
     decal = _PATTERNS[pattern]
     return {"color": colour, "decal": {"symbol": "none"} if decal is None else decal | {"color": theme.page}}
+
+
+def mixed(first: str, second: str, share: float) -> str:
+    """The colour between two, with so large a share of the second.
+
+    >>> mixed("#ffffff", "#0072b2", 0.5)
+    '#80b8d8'
+    """
+    pairs = zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
+    return "#" + bytes(round(one + (other - one) * share) for one, other in pairs).hex()
