@@ -8,7 +8,7 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api.pages import words
+from api import words
 
 # Styles and pictures come from this service alone, nothing is run that stands in the page itself, and no other site
 # shows the page in a frame.

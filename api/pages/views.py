@@ -1,29 +1,15 @@
 """What templates show of a group and of a decision: messages of the wire, and tables that are made of them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api import schemas as wire
 from api.keys import group_key
-from api.parts import CostItems, LedgerItems
+from api.parts import LedgerItems
+from api.plans import ITEMS, Plan, plans_of
 
-# The items of a price, in the order in which they are added up.
-ITEMS = ("replicas", "late", "pause_late", "backlog", "duplicates", "start_up", "restore", "risk")
-PLANS = 8
 # A forecast is shown in steps of so many minutes.
 STEP_MINUTES = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One plan that was priced: its count, its instant (None: it stays), and whether it is the one that is advised."""
-
-    replicas: int
-    execute_at: datetime | None
-    items: CostItems
-    is_chosen: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +48,7 @@ class DecisionView:
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plan that is advised, staying, and the cheapest others, cheapest first; none for a refusal."""
-        return tuple(sorted(self._plans(), key=lambda plan: (plan.items.total, not plan.is_chosen)))
-
-    def _plans(self) -> Iterator[Plan]:
-        advice = self.advice
-        if advice is None:
-            return
-        cost, stays = advice.cost, advice.desired_replicas == advice.current_replicas
-        at = None if stays else advice.execute_at
-        yield Plan(replicas=advice.desired_replicas, execute_at=at, items=cost.chosen, is_chosen=True, note="advised")
-        if not stays:
-            yield Plan(replicas=advice.current_replicas, execute_at=None, items=cost.stay, note="stay")
-        shown = {(advice.desired_replicas, at)}
-        for each in advice.alternatives:
-            plan = (each.desired_replicas, each.execute_at)
-            if each.execute_at is None or plan in shown or len(shown) > PLANS:
-                continue
-            shown.add(plan)
-            yield Plan(replicas=each.desired_replicas, execute_at=each.execute_at, items=each)
+        return plans_of(self.advice) if self.advice is not None else ()
 
     @property
     def expected(self) -> tuple[Expected, ...]:

@@ -119,7 +119,7 @@ def base(theme: Theme) -> Option:
         "animation": False,
         "useUTC": True,
         "aria": {"enabled": True, "decal": {"show": False}},
-        "grid": {"left": 8, "right": 16, "top": 48, "bottom": 8, "containLabel": True},
+        "grid": {"left": 8, "right": 16, "top": 40, "bottom": 8, "outerBoundsMode": "same"},
         "legend": {
             "type": "scroll",
             "top": 0,

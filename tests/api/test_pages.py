@@ -14,7 +14,7 @@ from api.access.guard import Access
 from api.access.tokens import Tokens
 from api.app import create_app
 from api.keys import group_key
-from api.pages.words import instant
+from api.words import instant
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import GradedMove, LedgerStanding, Recommendation

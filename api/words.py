@@ -1,4 +1,4 @@
-"""Figures in words, as the pages show them: each with its unit, and what is not known as that word, never as 0."""
+"""Figures in words, as pages and pictures show them: each with its unit; what is not known as that word, never as 0."""
 
 import re
 from datetime import datetime
