@@ -71,8 +71,8 @@ class DecisionContext:
     @property
     def useful_replicas(self) -> tuple[int, ...]:
         """The useful replica counts within the bounds of the profile."""
-        profile = self.profile
-        return useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+        profile, most = self.profile, Replicas(self.profile.replica_ceiling)
+        return useful_counts(profile, minimum=min(profile.min_replicas, most), maximum=most)
 
     @property
     def passed_minutes(self) -> int:

@@ -114,6 +114,16 @@ def test_the_answer_has_what_would_be_advised_beside_what_is(asked: TestClient, 
     assert body["what_if"]["cost"]["stay"]["replicas"] == pytest.approx(8.0)
 
 
+def test_a_minimum_above_the_partitions_is_no_failure_in_the_first_half_hour(
+    asked: TestClient, store: SqlDecisionStore, clock: Clock, known_groups: KnownGroups
+) -> None:
+    """Of 24 partitions, 25 replicas: the rule that then removes none asked for the useful counts from 25 to 24."""
+    loop_over(Rows(rows_until(clock, minutes=10)), store, known_groups).run_once(now=clock.now)
+    answer = asked.post(WHAT_IF, json={"min_replicas": 25})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["what_if"]["desired_replicas"] == 25  # as its owner wants
+
+
 def test_changes_have_the_limits_of_the_settings() -> None:
     """The wire imports nothing of the settings, so that it states them once more."""
     asked, known = (model.model_json_schema()["properties"] for model in (WhatIfChanges, GroupSettings))
