@@ -10,7 +10,8 @@ from starlette.staticfiles import StaticFiles
 
 from api import openapi, problems, routes
 from api.access.guard import Access, Guard
-from api.pages.routes import pages
+from api.events import Events
+from api.pages.routes import Pages, routes_of
 from api.reading import Reader
 from api.slices import Slices
 from api.turns import Turns
@@ -58,8 +59,11 @@ def create_app(
     )
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
-    app.include_router(routes.service(reader, turns, hangs=hangs))
-    app.include_router(pages(reader, turns))
+    pages, events = Pages(reader, turns), Events(reader, turns)
+    app.include_router(routes.service(reader, turns, pages, hangs=hangs))
+    app.include_router(routes_of(pages, events))
+    # Whoever stops the server closes them first: it waits for all its answers, and these have no end of their own.
+    app.state.events = events
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")))
     problems.answer_with_problems(app)
     if access is not None:

@@ -56,15 +56,23 @@ class Reader:
 
     def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
         """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
+        return self.page_with_ledgers(cluster=cluster, group=group, cursor=cursor, limit=limit)[0]
+
+    def page_with_ledgers(
+        self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int
+    ) -> tuple[wire.GroupPage, dict[str, wire.GroupLedger]]:
+        """The same, and the ledgers of those groups that have advice with one, by group key."""
         after = group_of_cursor(cursor) if cursor is not None else None
         now = self.clock()
         # One more than requested shows whether a next page exists.
         decisions = self.store.latest_page(cluster=cluster, group=group, after=after, limit=limit + 1)
         shown = decisions[:limit]
-        return wire.GroupPage(
+        page = wire.GroupPage(
             groups=tuple(to_summary(d, self._settings_of(d), now=now) for d in shown),
             next=group_key(shown[-1].cluster, shown[-1].group) if len(decisions) > limit else None,
         )
+        ledgers = ((group_key(d.cluster, d.group), _ledger_in(d)) for d in shown)
+        return page, {key: ledger for key, ledger in ledgers if ledger is not None}
 
     def group(self, key: str) -> wire.Group:
         """Identity and latest decision of the group with this key."""
@@ -128,20 +136,14 @@ class Reader:
     def ledger(self, key: str) -> wire.GroupLedger:
         """The ledger of the group with this key, from its last advice."""
         latest = self._latest(key)
-        advice = self.store.latest_recommendation(latest.cluster, latest.group)
-        if advice is None or advice.ledger is None:
+        counted = _ledger_in(self.store.latest_recommendation(latest.cluster, latest.group))
+        if counted is None:
             message = (
                 f"nothing is counted for group '{latest.group}' of cluster '{latest.cluster}' yet; a ledger begins "
                 "with the first row that shows members, produce rate and lag, once the capacity of a replica is known"
             )
             raise NotFoundError(message)
-        return wire.GroupLedger(
-            group_key=key,
-            cluster=advice.cluster,
-            group_id=advice.group,
-            issued_at=advice.issued_at,
-            ledger=to_ledger(advice.ledger),
-        )
+        return counted
 
     def day(self, key: str) -> wire.GroupDay:
         """The last 24 hours of the group with this key."""
@@ -150,6 +152,20 @@ class Reader:
         # What was decided at this instant belongs to the day.
         standings = self.store.standings(cluster, group, now - DAY, now + timedelta(microseconds=1))
         return to_day(key, cluster, group, self.known_groups.of((cluster, group)), standings, span=(now - DAY, now))
+
+    def hourly_advice(self, key: str) -> tuple[wire.RecommendationV1, ...]:
+        """The last advice of each hour of the last day, oldest first: what was expected of the hour after it."""
+        latest, now = self._latest(key), self.clock()
+        cluster, group = latest.cluster, latest.group
+        first = (now - DAY).replace(minute=0, second=0, microsecond=0)
+        hours = [first + timedelta(hours=hour) for hour in range(round(DAY / timedelta(hours=1)) + 1)]
+        found = (self.store.history(cluster, group, at - timedelta(hours=1), at, limit=1) for at in hours if at < now)
+        return tuple(
+            sent
+            for decisions in found
+            for decision in decisions
+            if isinstance(sent := self._as_wire(decision), wire.RecommendationV1)
+        )
 
     def holds(self) -> wire.Holds:
         """The holds of the store that are in force."""
@@ -299,3 +315,16 @@ class Reader:
 
     def _settings_of(self, decision: Decision) -> GroupSettings:
         return self.settings.of(decision.cluster, decision.group) if self.settings is not None else GroupSettings()
+
+
+def _ledger_in(decision: Decision | None) -> wire.GroupLedger | None:
+    """The ledger in a decision; a refusal has none, nor has advice before anything is counted."""
+    if not isinstance(decision, Recommendation) or decision.ledger is None:
+        return None
+    return wire.GroupLedger(
+        group_key=group_key(decision.cluster, decision.group),
+        cluster=decision.cluster,
+        group_id=decision.group,
+        issued_at=decision.issued_at,
+        ledger=to_ledger(decision.ledger),
+    )

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from api import schemas as wire
-from api.pages.routes import fleet, wants_page
+from api.pages.routes import ASKED, Pages, wants_page
 from api.parts import Instant
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
@@ -220,7 +220,7 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         return _in_either_form(counted, fleet_ledger_csv, accept)
 
 
-def service(reader: Reader, turns: Turns, *, hangs: Callable[[], bool]) -> APIRouter:
+def service(reader: Reader, turns: Turns, pages: Pages, *, hangs: Callable[[], bool]) -> APIRouter:
     """Routes for operators: liveness, readiness, metrics, and an index."""
     routes = APIRouter(tags=["service"])
 
@@ -229,9 +229,7 @@ def service(reader: Reader, turns: Turns, *, hangs: Callable[[], bool]) -> APIRo
         """Links to all routes, relative to this address; for a browser, the page of the groups."""
         if wants_page(request):
             asked = request.query_params
-            return await fleet(
-                reader, turns, **{name: asked.get(name, "") for name in ("cluster", "group_id", "cursor")}
-            )
+            return await pages.fleet(**{name: asked.get(name, "") for name in ASKED})
         links = {
             "groups": "api/v1/groups",
             "openapi": "openapi.json",

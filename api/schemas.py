@@ -279,6 +279,8 @@ class GroupDay(Wire):
     group_id: str
     since_at: Instant
     until_at: Instant
+    max_lag_seconds: FiniteFloat | None = None
+    """The longest wait of a message that is not late; absent where this process does not decide on the group."""
     minutes: tuple[ObservedMinute, ...]
     """Oldest first; a minute in which nothing was seen is left out. Empty where this process does not decide on the
     group, so ask the one that does."""

@@ -54,12 +54,14 @@ def to_day(
 ) -> wire.GroupDay:
     """The day of the group with this key as it is published; None: this process does not decide on it."""
     history, day = (None, None) if known is None else (known.history, known.day)
+    decided = None if known is None else known.decided
     return wire.GroupDay(
         group_key=key,
         cluster=cluster,
         group_id=group,
         since_at=span[0],
         until_at=span[1],
+        max_lag_seconds=None if decided is None else decided.inputs.settings.max_lag_seconds,
         minutes=() if history is None else tuple(_observed(minute) for minute in observed_day(history)),
         standings=tuple(
             parts.Standing(

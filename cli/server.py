@@ -102,6 +102,7 @@ def serving(app: "FastAPI", bound: socket.socket, limits: Limits | None = None) 
         bound.listen(QUEUE)  # the server has set it to what it accepts at once
         yield
     finally:
+        app.state.events.close()
         server.should_exit = True
         thread.join(timeout=START_LIMIT_SECONDS)
         bound.close()

@@ -1,78 +1,179 @@
-"""The routes of the page: the fleet at `/`, a group, a decision; each is made of what REST answers, and links to it."""
+"""The routes of the page: the fleet at `/`, a group, a decision, their pictures, and the events that renew them."""
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Annotated
 from urllib.parse import urlencode
 
 import structlog
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from api import schemas as wire
+from api.events import Events
+from api.keys import group_of_key
+from api.pages.pictures import Pictures, of_decision, of_fleet, of_group
 from api.pages.render import rendered
 from api.pages.views import DecisionView, GroupView
+from api.pictures.picture import LIGHT, THEMES
 from api.problems import NotFoundError, meaning
 from api.reading import Reader
 from api.turns import Turns
 from api.wording import without_addresses
-from recommender.ports import AdapterError
+from recommender.ports import AdapterError, Group
 
 _log = structlog.get_logger()
 
 ROWS = 50
 DECISIONS, MOVES = 20, 10
 
-
-def wants_page(request: Request) -> bool:
-    """True if the caller is a browser: programs that do not ask for HTML by name get JSON."""
-    return "text/html" in request.headers.get("accept", "")
+# What a page of groups may be asked for.
+ASKED = ("cluster", "group_id", "cursor")
 
 
-def pages(reader: Reader, turns: Turns) -> APIRouter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fleet:
+    """A page of groups; `checks` are those of the service where there is none."""
+
+    page: wire.GroupPage
+    ledgers: Mapping[str, wire.GroupLedger]
+    checks: tuple[tuple[str, str | None], ...]
+
+
+class Pages:
+    """What is shown is made once for a page and its pictures, and again when something new was decided."""
+
+    def __init__(self, reader: Reader, turns: Turns) -> None:
+        self._reader = reader
+        self._turns = turns
+
+    async def fleet(self, *, cluster: str, group_id: str, cursor: str) -> Response:
+        """A page of groups with what each has and should have, from `cursor` on; an empty name stands for any."""
+
+        async def made() -> Response:
+            view, pictures = await self.groups(cluster, group_id, cursor)
+            named = {"cluster": cluster, "group_id": group_id, "cursor": view.page.next or ""}
+            following = "?" + urlencode({name: value for name, value in named.items() if value})
+            return rendered(
+                "fleet.html",
+                root="",
+                title="Groups",
+                groups=view.page.groups,
+                asked={"cluster": cluster, "group_id": group_id},
+                is_first=not cursor,
+                following=following if view.page.next else "",
+                checks=view.checks,
+                pictures=pictures,
+                here="?" + urlencode({"cluster": cluster, "group_id": group_id, "cursor": cursor}),
+            )
+
+        return await _or_problem("", made)
+
+    async def groups(self, cluster: str, group_id: str, cursor: str) -> tuple[_Fleet, Pictures]:
+        """The groups from `cursor` on, and their pictures."""
+
+        def made() -> tuple[_Fleet, Pictures]:
+            page, ledgers = self._reader.page_with_ledgers(
+                cluster=cluster or None, group=group_id or None, cursor=cursor or None, limit=ROWS
+            )
+            checks = () if page.groups else self._reader.readiness()
+            return _Fleet(page=page, ledgers=ledgers, checks=checks), of_fleet(page, ledgers)
+
+        return await self._turns.page(("fleet", cluster, group_id, cursor, self._reader.known_groups.changes), made)
+
+    async def group(self, key: str) -> tuple[GroupView, Pictures]:
+        """The group of this key, and its pictures."""
+        known = self._reader.known_groups.of(group_of_key(key))
+
+        def made() -> tuple[GroupView, Pictures]:
+            view = _group(self._reader, key)
+            return view, of_group(view)
+
+        return await self._turns.page(("group", key, None if known is None else known.decision_id), made)
+
+    async def decision(self, decision_id: str) -> tuple[DecisionView, Pictures]:
+        """The decision of this id, and its pictures."""
+
+        def made() -> tuple[DecisionView, Pictures]:
+            view = _decision(self._reader, decision_id)
+            return view, of_decision(view.decision)
+
+        return await self._turns.page(("decision", decision_id), made)
+
+
+def routes_of(pages: Pages, events: Events) -> APIRouter:
     """Pages for browsers below the root; none of them is part of the described API."""
     routes = APIRouter(include_in_schema=False)
+    _add_pages(routes, pages)
+    _add_pictures(routes, "", lambda asked: pages.groups(*(asked.query_params.get(name, "") for name in ASKED)))
+    _add_pictures(routes, "/groups/{group_key}", lambda asked: pages.group(asked.path_params["group_key"]))
+    _add_pictures(
+        routes,
+        "/recommendations/{recommendation_id}",
+        lambda asked: pages.decision(asked.path_params["recommendation_id"]),
+    )
+    _add_events(routes, events)
+    return routes
 
+
+def _add_pages(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/groups/{group_key}")
     async def group(group_key: str) -> Response:
         async def made() -> Response:
-            view = await turns.run(partial(_group, reader, group_key))
-            return rendered("group.html", root="../", view=view, title=view.latest.group_id)
+            view, pictures = await pages.group(group_key)
+            return rendered("group.html", root="../", view=view, title=view.latest.group_id, pictures=pictures)
 
         return await _or_problem("../", made)
 
     @routes.get("/recommendations/{recommendation_id}")
     async def decision(recommendation_id: str) -> Response:
         async def made() -> Response:
-            view = await turns.run(partial(_decision, reader, recommendation_id))
-            return rendered("decision.html", root="../", view=view, title=view.decision.group_id)
+            view, pictures = await pages.decision(recommendation_id)
+            return rendered("decision.html", root="../", view=view, title=view.decision.group_id, pictures=pictures)
 
         return await _or_problem("../", made)
 
-    return routes
+
+def _add_pictures(routes: APIRouter, path: str, shown: Callable[[Request], Awaitable[tuple[object, Pictures]]]) -> None:
+    """The pictures of the page at `path`: all as options for ECharts by name, and the table of each."""
+
+    @routes.get(f"{path}/pictures")
+    async def options(request: Request, theme: str = LIGHT.name) -> Response:
+        _, pictures = await shown(request)
+        chosen = THEMES.get(theme, LIGHT)
+        return JSONResponse({name: picture.option(chosen) for name, picture in pictures.items()})
+
+    @routes.get(f"{path}/pictures/{{name}}.csv")
+    async def table(request: Request, name: str) -> Response:
+        _, pictures = await shown(request)
+        if name not in pictures:
+            message = f"there is no picture '{name}' here; there are {', '.join(pictures) or 'none'}"
+            raise NotFoundError(message)
+        return Response(pictures[name].table.csv(), media_type="text/csv")
 
 
-async def fleet(reader: Reader, turns: Turns, *, cluster: str, group_id: str, cursor: str) -> Response:
-    """A page of groups with what each has and should have, from `cursor` on; an empty name stands for any."""
+def _add_events(routes: APIRouter, events: Events) -> None:
+    @routes.get("/events", response_class=EventSourceResponse)
+    async def of_fleet() -> AsyncIterator[ServerSentEvent]:
+        async for event in events.of_fleet():
+            yield event
 
-    async def made() -> Response:
-        read = partial(reader.page, cluster=cluster or None, group=group_id or None, cursor=cursor or None, limit=ROWS)
-        page: wire.GroupPage = await turns.run(read)
-        checks = () if page.groups else await turns.run(reader.readiness)
-        named = {"cluster": cluster, "group_id": group_id, "cursor": page.next or ""}
-        following = "?" + urlencode({name: value for name, value in named.items() if value}) if page.next else ""
-        return rendered(
-            "fleet.html",
-            root="",
-            title="Groups",
-            groups=page.groups,
-            asked={"cluster": cluster, "group_id": group_id},
-            is_first=not cursor,
-            following=following,
-            checks=checks,
-        )
+    @routes.get("/groups/{group_key}/events", response_class=EventSourceResponse)
+    async def of_group(group: Annotated[Group, Depends(_group_of)]) -> AsyncIterator[ServerSentEvent]:
+        async for event in events.of_group(group):
+            yield event
 
-    return await _or_problem("", made)
+
+def _group_of(group_key: str) -> Group:
+    # Before the stream begins, whose status is that of success.
+    return group_of_key(group_key)
+
+
+def wants_page(request: Request) -> bool:
+    """True if the caller is a browser: programs that do not ask for HTML by name get JSON."""
+    return "text/html" in request.headers.get("accept", "")
 
 
 async def _or_problem(root: str, made: Callable[[], Awaitable[Response]]) -> Response:
@@ -101,6 +202,8 @@ def _group(reader: Reader, key: str) -> GroupView:
         decisions=reader.recommendations(key, since=None, until=None, cursor=None, limit=DECISIONS).decisions,
         moves=reader.outcomes(key, cursor=None, limit=MOVES).outcomes,
         ledger=ledger,
+        day=reader.day(key),
+        hourly_advice=reader.hourly_advice(key),
     )
 
 

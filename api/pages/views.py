@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 
 from api import schemas as wire
 from api.keys import group_key
-from api.parts import LedgerItems
-from api.plans import ITEMS, Plan, plans_of
 
 # A forecast is shown in steps of so many minutes.
 STEP_MINUTES = 10
@@ -40,17 +38,6 @@ class DecisionView:
         return self.decision if isinstance(self.decision, wire.RecommendationV1) else None
 
     @property
-    def items(self) -> tuple[str, ...]:
-        """The items that cost something in one of the plans."""
-        plans = self.plans
-        return tuple(item for item in ITEMS if any(getattr(plan.items, item) for plan in plans))
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plan that is advised, staying, and the cheapest others, cheapest first; none for a refusal."""
-        return plans_of(self.advice) if self.advice is not None else ()
-
-    @property
     def expected(self) -> tuple[Expected, ...]:
         """The forecast of the next hour, every ten minutes; none for a refusal."""
         if self.advice is None:
@@ -72,7 +59,7 @@ class DecisionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """One group: its latest decision, earlier ones, its moves, and what it has cost in the last day."""
+    """One group: its latest decision, earlier ones, its moves, its last day, and what it has cost in it."""
 
     key: str
     latest: wire.RecommendationV1 | wire.RefusalV1
@@ -80,17 +67,10 @@ class GroupView:
     decisions: tuple[wire.GroupSummary, ...]
     moves: tuple[wire.Outcome, ...]
     ledger: wire.GroupLedger | None
+    day: wire.GroupDay
+    hourly_advice: tuple[wire.RecommendationV1, ...]
 
     @property
     def now(self) -> DecisionView:
         """The latest decision."""
         return DecisionView(decision=self.latest, explanation=self.explanation)
-
-    @property
-    def scalers(self) -> tuple[tuple[str, LedgerItems, bool], ...]:
-        """What was paid, and what each scaler would have cost, cheapest first; True: it can be told apart."""
-        if self.ledger is None:
-            return ()
-        counted = self.ledger.ledger
-        rows = [("paid", counted.paid, True), *((each.scaler, each, each.distinguishable) for each in counted.accounts)]
-        return tuple(sorted(rows, key=lambda row: row[1].total))

@@ -10,7 +10,7 @@ from typing import Any
 # Most points of one series: a browser draws twenty such series in a tenth of a second, and a report stays small.
 MOST_POINTS = 2000
 # Functions that an option may name as {"$fn": NAME}; static/lagcast.js has them, JSON has none.
-FUNCTIONS = frozenset({"bar_of_span", "rounded"})
+FUNCTIONS = frozenset({"bar_of_span", "label_of_span", "rounded"})
 
 Cell = str | float | bool | datetime | None
 Option = dict[str, Any]
@@ -122,6 +122,9 @@ def base(theme: Theme) -> Option:
         "grid": {"left": 8, "right": 16, "top": 40, "bottom": 8, "outerBoundsMode": "same"},
         "legend": {
             "type": "scroll",
+            "icon": "roundRect",
+            "itemWidth": 14,
+            "itemHeight": 8,
             "top": 0,
             "left": 0,
             "textStyle": {"color": theme.text},
@@ -129,6 +132,8 @@ def base(theme: Theme) -> Option:
         },
         "tooltip": {
             "trigger": "axis",
+            # Drawn, not HTML: the page's own policy lets no element have a style of its own.
+            "renderMode": "richText",
             "backgroundColor": theme.page,
             "borderColor": theme.line,
             "textStyle": {"color": theme.text},

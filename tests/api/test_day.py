@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 
 from api.app import create_app
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.deciding.decision import DecisionSettings
 from recommender.known_groups import KnownGroups
 from recommender.ports import Obstacle
 from tests.api.conftest import Clock
@@ -35,7 +36,7 @@ def test_a_day_has_its_minutes_its_standings_and_its_quarters(
     (advice,) = loop_over(Rows(rows_until(clock)), store, known_groups).run_once(now=clock.now)
     day = asked.get(DAY).json()
     assert (day["since_at"], day["until_at"]) == ("2026-01-04T12:00:00Z", "2026-01-05T12:00:00Z")
-    assert len(day["minutes"]) == 60
+    assert (len(day["minutes"]), day["max_lag_seconds"]) == (60, DecisionSettings().max_lag_seconds)
     newest = day["minutes"][-1]
     assert newest["ends_at"] == "2026-01-05T12:00:00Z"
     assert (newest["produce_messages_per_second"], newest["members"], newest["lag_seconds"]) == (4000.0, 8, 2.5)

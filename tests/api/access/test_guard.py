@@ -24,7 +24,7 @@ from tests.api.conftest import Clock
 KEY = group_key("prod-eu", "orders")
 TOKEN = "a-token-of-a-dashboard"  # noqa: S105  # of a test
 # What a path's parameters stand for.
-PARAMETERS = {"group_key": KEY, "recommendation_id": "r-1"}
+PARAMETERS = {"group_key": KEY, "recommendation_id": "r-1", "name": "waterfall"}
 MakeService = Callable[[Access | None], TestClient]
 
 
@@ -57,6 +57,7 @@ def make_service(store: SqlDecisionStore, clock: Clock, advice: Callable[..., Re
 
     def made(access: Access | None) -> TestClient:
         app = create_app(store, clock=clock, version="0.1.0", access=access)
+        app.state.events.close()  # else a stream of events would have no end
         return TestClient(app, raise_server_exceptions=False, base_url="http://127.0.0.1:8686")
 
     return made
