@@ -22,11 +22,10 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from forecasting.history import GroupInterval
 from recommender.deciding.decision import DecisionSettings
 from replay.contest import LAGCAST, PRICED, Contest, Entry, capacity_for, entry_of, play
 from replay.policies.lagcast import Lagcast
-from replay.sampling import Names, Rows
+from replay.sampling import Names, rows_of
 from replay.workload import orders_workload
 from replay.world import World
 
@@ -58,12 +57,7 @@ axis.legend()
 fig.tight_layout()
 
 # %%
-rows = Rows(contest.names)
-plant = replace(contest, trace=past).plant()
-history: list[GroupInterval] = []
-while plant.remaining_seconds > 0:
-    plant.advance()
-    history.append(rows.row(plant.observation()))
+history = rows_of(replace(contest, trace=past).plant(), contest.names)
 len(history)
 
 

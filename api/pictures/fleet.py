@@ -125,5 +125,5 @@ def _box(name: str, cost: float, saving: float | None, currency: str) -> Option:
         "name": name,
         "value": [cost, saving],
         "label": {"formatter": f"{{b}}\n{number(cost)} {currency}/h\n{saves}"},
-        "tooltip": {"formatter": f"{{b}}<br>{number(cost)} {escape(currency)}/h, {saves}"},  # ECharts escapes the name
+        "tooltip": {"formatter": f"{{b}}: {number(cost)} {escape(currency)}/h, {saves}"},  # ECharts escapes the name
     }

@@ -74,8 +74,8 @@ def _picture(paid: LedgerItems, accounts: Sequence[_Account], currency: str, cou
             each.items.replicas,
             each.items.late,
             each.items.total,
-            each.saving,
-            each.is_distinguishable if each.name != PAID else None,
+            each.saving if each.name != PAID else "-",
+            each.is_distinguishable if each.name != PAID else "-",
         )
         for each in everyone
     )

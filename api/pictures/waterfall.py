@@ -38,7 +38,7 @@ def waterfall(advice: wire.RecommendationV1) -> Picture:
         (
             _name(plan),
             plan.replicas,
-            plan.execute_at,
+            plan.execute_at if plan.execute_at is not None else "stays",
             *(getattr(plan.items, item) for item in items),
             plan.items.total,
             plan.is_chosen,

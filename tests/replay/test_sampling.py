@@ -11,6 +11,7 @@ import pytest
 from collector.sinks import arrow_schema
 from forecasting.columns import SAMPLES
 from forecasting.history import GroupInterval
+from replay import sampling
 from replay.plant import Observation, Plant
 from replay.sampling import Names, Rows, samples_of
 from replay.trace import Trace
@@ -221,3 +222,10 @@ def test_a_reset_is_counted_and_hides_the_consume_rate(calm_world: Worlds, load:
     (reset,) = [row for row in rows if row.offset_reset_count]
     assert (reset.offset_reset_count, reset.consume_messages_per_second) == (24, None)
     assert reset.produce_messages_per_second is not None
+
+
+def test_the_rows_of_a_plant_are_those_of_its_observations(calm_world: Worlds, load: Loads) -> None:
+    """Ten minutes are forty rows after the one of the first instant, which has none before it and so no rates."""
+    made = sampling.rows_of(a_plant(calm_world(), load(*[600.0] * 10)), NAMES)
+    assert made == rows_of(a_plant(calm_world(), load(*[600.0] * 10)))[1]
+    assert (len(made), made[0].produce_messages_per_second) == (41, None)

@@ -64,7 +64,7 @@ def test_a_scaler_that_cannot_be_told_apart_has_a_pattern_and_a_word(
     assert plain["color"] == vague["color"]
     words = [mark["label"]["formatter"] for mark in series(option, "Total")["data"]]
     assert words == ["7.50", "7.75, not distinguishable", "9.25", "31"]
-    assert picture.table.column("distinguishable") == (None, False, True, True)
+    assert picture.table.column("distinguishable") == ("-", False, True, True)
 
 
 def test_a_cheaper_scaler_is_named(picture_of: Callable[..., Picture], ledger: LedgerStanding) -> None:
