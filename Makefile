@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -125,6 +125,9 @@ bench-readers: GROUPS := 3000
 bench-readers: READERS := 100
 bench-readers: $(READY) ## what 100 readers cost the loop at 3,000 groups: GROUPS=300 READERS=20
 	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS)
+
+bench-pages: $(READY) ## how long the server takes for each page at 15,000 groups, beside its limit
+	@$(BIN)/python -m benchmarks.speed.pages --groups 15000
 
 bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
 	@$(BIN)/python -m benchmarks.speed.collection --groups 1000
