@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 # compile them, as Spark does by default.
 INTERPRETED := -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN
 QUICK := SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 $(INTERPRETED)"
-LIVE := spark or kafka or kubernetes or postgres or image
+LIVE := spark or kafka or kubernetes or postgres or image or browser
 FAST_TESTS := --step fast-tests '$(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"'
 LIMITED_TESTS := --step limited-tests '$(BIN)/pytest -q -n 2 -m "slow and alone and not ($(LIVE))"'
 SLOW_TESTS := slow-tests '$(BIN)/pytest -q -n 2 -m "slow and not alone and not ($(LIVE))" --durations=15'
@@ -75,6 +75,9 @@ test-live-kubernetes: $(READY) ## the cluster's side and its chart against a rea
 
 test-image: $(READY) ## both images, built and run with a read-only root (needs root and apt-get; no container engine)
 	@scripts/step image-tests $(BIN)/pytest -q -m "image"
+
+test-browser: $(READY) ## every page in a real browser; its pictures are then in build/screenshots (needs chromium, or apt-get)
+	@scripts/step browser-tests $(BIN)/pytest -q -m "browser"
 
 test-slow: $(READY) ## the tests that take more than a few seconds, without JVM, broker and cluster
 	@$(STEPS) $(LOOPS) $(LIMITED_TESTS) --step $(SLOW_TESTS)
@@ -122,6 +125,9 @@ bench-readers: GROUPS := 3000
 bench-readers: READERS := 100
 bench-readers: $(READY) ## what 100 readers cost the loop at 3,000 groups: GROUPS=300 READERS=20
 	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS)
+
+bench-pages: $(READY) ## how long the server takes for each page at 15,000 groups, beside its limit
+	@$(BIN)/python -m benchmarks.speed.pages --groups 15000
 
 bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
 	@$(BIN)/python -m benchmarks.speed.collection --groups 1000

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import ExitCode, InputError
-from cli.explain import wire_document, write_decision
+from cli.explain import plan_table, shown_of, wire_document
 from cli.instants import parse_instant, read_clock
 from cli.logs import log_to_stderr
-from cli.output import OutputFormat, write_json
+from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
 from cli.service import Config
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def recommend(
         str | None, typer.Option(metavar="INSTANT", help="Decide as of this instant; `latest`: as of the newest row.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 if any group is refused.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Recommend a replica count and its time for each group, with the price of every alternative.
 
@@ -49,11 +48,13 @@ def recommend(
     as_of = instant_of(now, table)
     table.groups(now=as_of)  # a table that cannot be read is an error here, and not the refusal of every group
     decisions = recommender(table, settings, open_store(settings)).run_once(now=as_of)
-    if output is OutputFormat.JSON:
-        write_json([wire_document(decision, settings=settings, now=as_of) for decision in decisions])
-    else:
-        for decision in decisions:
-            write_decision(decision, output, settings=settings, now=as_of)
+    answer = Answer(
+        title="Decisions",
+        document=[wire_document(decision, settings=settings, now=as_of) for decision in decisions],
+        records=plan_table(decisions),
+        shown=[part for decision in decisions for part in shown_of(decision)],
+    )
+    write_answer(answer, output, output_file)
     refused = any(isinstance(decision, Refusal) for decision in decisions)
     return ExitCode.STRICT if strict and refused else ExitCode.OK
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.errors import ExitCode
-from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
+from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Table, write_answer
 
 app = typer.Typer(no_args_is_help=True, help="Settings: what is in force, and from where.")
 
@@ -35,17 +35,13 @@ def show(
     *,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
     changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Show the settings in force, each with where its value comes from: a file, a variable, or the default."""
     from recommender.configuring.effective import DEFAULT, effective_settings
 
     found = effective_settings(config, os.environ)
     records = [each._asdict() for each in found if not changed or each.origin != DEFAULT]
-    if output is OutputFormat.JSON:
-        write_json(records)
-    elif output is OutputFormat.CSV:
-        write_csv(Table(fields=FIELDS, records=records))
-    else:
-        write_table(Table(fields=FIELDS, records=records))
+    write_answer(Answer.of("Settings in force", Table(fields=FIELDS, records=records)), output, output_file)
     return ExitCode.OK

@@ -15,7 +15,7 @@ from cli.errors import ExitCode
 from cli.explain import wire_document
 from cli.features import make_features
 from cli.logs import log_to_stderr
-from cli.output import OutputFormat, write_json
+from cli.output import Output, OutputFile, OutputFormat
 from cli.progress import Talk
 from cli.replay import league_document, write_league
 from cli.spark import spark_beside
@@ -42,7 +42,8 @@ SECONDS_PER_DAY = 86_400
 def demo(
     *,
     headless: Annotated[bool, typer.Option("--headless", help="Exit when done, on a terminal too.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 7,
     days: Annotated[int, typer.Option(min=2, max=60, help="Days to generate; the last one is compared.")] = 14,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute features again, even if they exist.")] = False,
@@ -88,11 +89,9 @@ def demo(
             league, decision = _run(
                 load, contest, Kept(store, known_groups), settings.state_dir, fresh=fresh, talk=talk
             )
-        if output is OutputFormat.JSON:
-            advice = wire_document(decision, settings=settings, now=load.end_at)
-            write_json({**league_document(league), "url": url_of(bound), "decision": advice})
-        else:
-            write_league(league, output, talk=talk)
+        advice = wire_document(decision, settings=settings, now=load.end_at)
+        document = {**league_document(league), "url": url_of(bound), "decision": advice}
+        write_league(league, document, output, output_file, talk=talk)
         talk.line(_answer(f"{url_of(bound)}/api/v1/groups"))
         talk.line(
             "next: `lagcast explain orders` shows the decision, `lagcast replay --trace FILE.csv` judges your load"

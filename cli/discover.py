@@ -16,7 +16,7 @@ import typer
 
 from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, client_settings
 from cli.errors import ExitCode
-from cli.output import Field, OutputFormat, Table, write_csv, write_documents, write_json, write_table
+from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Table, write_answer, write_documents
 from cli.progress import Talk
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ def discover(
     objects: Annotated[
         bool, typer.Option("--objects", help="Print a ConsumerGroupScaler for each group that was found, to apply.")
     ] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Show which workload runs each consumer group, by the addresses that its members connect from.
 
@@ -81,12 +80,7 @@ def discover(
         write_documents(made.documents)
         return ExitCode.OK
     records = [_record(name, answers[name]) for name in sorted(answers)]
-    if output is OutputFormat.JSON:
-        write_json(records)
-    elif output is OutputFormat.CSV:
-        write_csv(Table(fields=FIELDS, records=records))
-    else:
-        write_table(Table(fields=FIELDS, records=records))
+    write_answer(Answer.of("Workloads of consumer groups", Table(fields=FIELDS, records=records)), output, output_file)
     return ExitCode.OK
 
 

@@ -9,8 +9,7 @@ import typer
 
 from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
-from cli.output import Field, OutputFormat, Table, write_csv, write_json
-from cli.printable import printable
+from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Table, write_answer
 
 if TYPE_CHECKING:
     from recommender.cluster.doctor import Diagnosis
@@ -44,9 +43,8 @@ def doctor(
         str, typer.Option(metavar="NAMESPACE/NAME", help="Lease of the recommenders, if there are several.")
     ] = "lagcast/lagcast-recommender",
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if any finding is `problem`.")] = False,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Find what in a cluster prevents advice or its execution: one line per finding, with its remedy.
 
@@ -66,19 +64,19 @@ def doctor(
     view = KubernetesDoctor(api, accounts={"recommender": recommender, "executor": executor}, lease=lease)
     findings = examine(view, settings, kubernetes, now=read_clock())
     records = [{field.key: asdict(finding)[field.key] for field in FIELDS} for finding in findings]
-    if output is OutputFormat.JSON:
-        write_json(records)
-    elif output is OutputFormat.CSV:
-        write_csv(Table(fields=FIELDS, records=records))
-    else:
-        for finding in findings:
-            typer.echo(printable(_line(finding)))
+    table = Table(fields=FIELDS, records=records)
+    # Sentences are too long for the columns of a terminal.
+    lines = tuple(_line(finding) for finding in findings)
+    answer = Answer(title="Findings", document=records, records=table, shown=(lines,))
+    if output in {OutputFormat.WIDE, OutputFormat.MD, OutputFormat.HTML}:
+        answer = Answer.of("Findings", table)
+    write_answer(answer, output, output_file)
     failing = any(finding.state == "problem" for finding in findings)
     return ExitCode.STRICT if strict and failing else ExitCode.OK
 
 
 def _line(finding: "Diagnosis") -> str:
-    """A finding as text, because sentences are too long for columns: state, check and place, finding and remedy."""
+    """A finding as text: state, check and place, finding and remedy."""
     place = "" if finding.where == "-" else f" {finding.where}"
     remedy = "" if finding.remedy is None else f" -> {finding.remedy}"
     return f"{finding.state:8} {finding.check}{place}: {finding.sentence}{remedy}"

@@ -1,8 +1,7 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
 """`lagcast explain`: one decision in full, to stay or to move, with the price of every alternative."""
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -13,8 +12,7 @@ import typer
 from cli.demo_folder import decisions_file
 from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
-from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
-from cli.printable import printable
+from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Part, Record, Table, write_answer
 
 if TYPE_CHECKING:
     from cost_model.pricing.price import Cost
@@ -43,18 +41,22 @@ def explain(
     cluster: Annotated[str | None, typer.Option(help="Cluster of the group, where several have such a group.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
     state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for decisions.")] = None,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Show the last decision for GROUP: sentences, each price of staying and moving, and figures learned from moves."""
     from cli.wiring import settings_of
 
     settings = settings_of(config, state_dir=state_dir)
     decision, moves = _last_of(settings, group, cluster)
-    write_decision(decision, output, settings=settings, now=read_clock())
-    if output is OutputFormat.TABLE:
-        sys.stdout.write(known_text(decision, moves))
+    shown = (*shown_of(decision), known_text(decision, moves))
+    answer = Answer(
+        title=f"Decision on {decision.group}",
+        document=wire_document(decision, settings=settings, now=read_clock()),
+        records=plan_table((decision,)),
+        shown=shown,
+    )
+    write_answer(answer, output, output_file)
     return ExitCode.OK
 
 
@@ -82,29 +84,21 @@ def _last_of(settings: "Settings", group: str, cluster: str | None) -> "tuple[De
     raise InputError(message)
 
 
-def write_decision(decision: "Decision", output: OutputFormat, *, settings: "Settings", now: datetime) -> None:
-    """One decision on stdout: the wire document as JSON, the priced plans as CSV, everything as text."""
+def shown_of(decision: "Decision") -> Sequence[Part]:
+    """One decision for people: its sentences, and for advice the price of every plan."""
     from recommender.deciding.recommendation import Recommendation
 
-    if output is OutputFormat.JSON:
-        write_json(wire_document(decision, settings=settings, now=now))
-    elif not isinstance(decision, Recommendation):
-        sys.stdout.write(refusal_text(decision) if output is OutputFormat.TABLE else "")
-    elif output is OutputFormat.CSV:
-        write_csv(plan_table(decision))
-    else:
-        sys.stdout.write(
-            "\n".join(map(printable, [headline(decision), *(f" - {line}" for line in decision.sentences), ""]))
-        )
-        write_table(plan_table(decision))
-        minutes = decision.horizon_seconds / 60
-        sys.stdout.write(
-            f" {decision.currency} over {minutes:.0f} min; a plan is its first move and the best that can follow it. "
-            "Advice only: nothing was changed.\n"
-        )
+    if not isinstance(decision, Recommendation):
+        return (refusal_text(decision),)
+    minutes = decision.horizon_seconds / 60
+    below = (
+        f" {decision.currency} over {minutes:.0f} min; a plan is its first move and the best that can follow it. "
+        "Advice only: nothing was changed."
+    )
+    return (headline(decision), *(f" - {each}" for each in decision.sentences)), plan_table((decision,)), (below,)
 
 
-def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
+def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> tuple[str, ...]:
     """The figures of the advice, what the group has cost, and its last moves beside their expected effects."""
     from recommender.deciding.beliefs import beliefs, ledger_sentence, outcome_sentence, reversals
     from recommender.deciding.recommendation import Recommendation
@@ -119,7 +113,7 @@ def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> str:
     if moves:
         lines += [" last moves, newest first"]
         lines += [f" - {move.graded_at:%Y-%m-%d %H:%M} {outcome_sentence(move)}" for move in moves]
-    return "".join(f"{printable(line)}\n" for line in lines)
+    return tuple(lines)
 
 
 def wire_document(decision: "Decision", *, settings: "InForce", now: datetime) -> dict[str, object]:
@@ -144,15 +138,32 @@ def headline(advice: "Recommendation") -> str:
     return f"{advice.group}  {what}   {saving if advice.action != 'hold' else 'no move is cheaper'}   [{advice.reason}]"
 
 
-def refusal_text(refusal: "Refusal") -> str:
+def refusal_text(refusal: "Refusal") -> tuple[str, ...]:
     """The reason why there is no advice, the figures behind it, and the next step."""
     lines = [f"{refusal.group}  refused   [{refusal.reason}]", f" - {refusal.sentence}"]
     lines += [f" - {name}: {value:,.0f}" for name, value in refusal.evidence]
-    return "\n".join(map(printable, [*lines, f" next: {refusal.remedy}", ""]))
+    return (*lines, f" next: {refusal.remedy}")
 
 
-def plan_table(advice: "Recommendation") -> Table:
-    """Every priced plan, cheapest first, one column per cost item, over the advice's horizon."""
+PLAN_FIELDS = (
+    Field(key="cluster", heading="cluster", left=True, wide=True),
+    Field(key="group", heading="group", left=True, wide=True),
+    Field(key="chosen", heading="", show=lambda chosen: ">" if chosen else " ", left=True),
+    Field(key="plan", heading="plan", left=True),
+    Field(key="execute_at", heading="at", show=lambda at: f"{at:%H:%M}"),
+    *(Field(key=item, heading=heading, show=lambda value: f"{value:.3f}") for item, heading in ITEMS.items()),
+)
+
+
+def plan_table(decisions: "Iterable[Decision]") -> Table:
+    """Every priced plan of the advice among these, cheapest first, one column per cost item, over its horizon."""
+    from recommender.deciding.recommendation import Recommendation
+
+    advice = (decision for decision in decisions if isinstance(decision, Recommendation))
+    return Table(fields=PLAN_FIELDS, records=[plan for each in advice for plan in _plans(each)])
+
+
+def _plans(advice: "Recommendation") -> list[Record]:
     plans = [
         {"plan": _plan_name(plan.desired_replicas, moves=plan.execute_at is not None), "execute_at": plan.execute_at}
         | _items(plan.cost)
@@ -162,15 +173,9 @@ def plan_table(advice: "Recommendation") -> Table:
     if chosen_name not in {plan["plan"] for plan in plans}:
         at = None if advice.action == "hold" else advice.execute_at
         plans.append({"plan": chosen_name, "execute_at": at} | _items(advice.chosen))
-    for plan in plans:
-        plan["chosen"] = plan["plan"] == chosen_name
-    fields = [
-        Field(key="chosen", heading="", show=lambda chosen: ">" if chosen else " ", left=True),
-        Field(key="plan", heading="plan", left=True),
-        Field(key="execute_at", heading="at", show=lambda at: f"{at:%H:%M}"),
-        *(Field(key=item, heading=heading, show=lambda value: f"{value:.3f}") for item, heading in ITEMS.items()),
-    ]
-    return Table(fields=fields, records=sorted(plans, key=lambda plan: plan["total"]))
+    named = {"cluster": advice.cluster, "group": advice.group}
+    marked = [named | plan | {"chosen": plan["plan"] == chosen_name} for plan in plans]
+    return sorted(marked, key=lambda plan: plan["total"])
 
 
 def _plan_name(replicas: int, *, moves: bool) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from cli.errors import ExitCode, InputError
 from cli.instants import parse_instant, read_clock
-from cli.output import Field, OutputFormat, Table, write_csv, write_json, write_table
+from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Table, write_answer
 from cli.progress import Talk
 
 if TYPE_CHECKING:
@@ -101,9 +101,8 @@ def holds(
     *,
     config: Config = None,
     state_dir: StateDir = None,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the answer.")] = (
-        OutputFormat.TABLE
-    ),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """List the holds in force; an absent name is any."""
     standing = _store(config, state_dir).holds(now=read_clock())
@@ -118,12 +117,7 @@ def holds(
         }
         for each in standing
     ]
-    if output is OutputFormat.JSON:
-        write_json(records)
-    elif output is OutputFormat.CSV:
-        write_csv(Table(fields=FIELDS, records=records))
-    else:
-        write_table(Table(fields=FIELDS, records=records))
+    write_answer(Answer.of("Holds in force", Table(fields=FIELDS, records=records)), output, output_file)
     return ExitCode.OK
 
 

@@ -29,7 +29,9 @@ FIELDS = (
     Field(key="moves", heading="Moves", show=lambda count: f"{count:,}"),
     Field(key="rebalances", heading="Rebalances", show=lambda count: f"{count:,}"),
     Field(key="rebalancing_minutes", heading="Rebalancing", show=lambda minutes: f"{minutes:,.0f} min"),
+    Field(key="duplicate_messages", heading="Repeated messages", show=lambda count: f"{count:,.0f}", wide=True),
     Field(key="verdict", heading="Verdict", left=True),
+    Field(key="note", heading="Note", left=True, wide=True),
 )
 
 

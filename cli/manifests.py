@@ -106,10 +106,10 @@ def prometheus_rule() -> int:
 @export.command()
 def dashboard() -> int:
     """A dashboard for Grafana, as JSON to import."""
-    from cli.output import write_json
+    from cli.output import json_text
     from manifests.dashboard import dashboard as made
 
-    write_json(made())
+    sys.stdout.write(json_text(made()))
     return ExitCode.OK
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cli.printable import printable_lines
+from cli.terminal import is_drawn_on
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -41,7 +42,7 @@ class Talk:
     @contextmanager
     def running(self) -> Iterator["Talk"]:
         """Show spinners during this block; without a terminal it does nothing."""
-        if not sys.stderr.isatty():
+        if not is_drawn_on(sys.stderr):
             yield self
             return
         from rich.console import Console  # noqa: PLC0415  # only a terminal needs it

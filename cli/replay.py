@@ -1,6 +1,7 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
 """`lagcast replay`: judges the policies on the user's own load."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ import typer
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
 from cli.league_table import league_table, lost_days, lost_days_sentence
-from cli.output import OutputFormat, write_csv, write_json, write_table
+from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
 from cli.progress import Talk
 from cli.spark import spark_beside
 from cli.study import play_league, read_rows, write_observed
@@ -73,7 +74,8 @@ def replay(
         float | None,
         typer.Option(min=0.000001, help="Price of one replica for one hour. By default costs are in pod-hours."),
     ] = None,
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="Format of the table.")] = (OutputFormat.TABLE),
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Compare lagcast with a fixed count, HPA, KEDA and a reactive rule on your own load, in a simulated group.
 
@@ -112,7 +114,8 @@ def replay(
     for name, policy in own.items():
         for note in policy.notes:
             talk.line(f"{name}: {note}")
-    write_league(_league(contest, past, rivals, own, talk=talk), output, talk=talk)
+    league = _league(contest, past, rivals, own, talk=talk)
+    write_league(league, league_document(league), output, output_file, talk=talk)
     return ExitCode.OK
 
 
@@ -133,14 +136,16 @@ def parse_rivals(text: str) -> tuple[str, ...]:
     return names
 
 
-def write_league(league: "League", output: OutputFormat, *, talk: Talk) -> None:
-    """The league on stdout; the days that lagcast lost are in the JSON document, and on stderr otherwise."""
+def write_league(
+    league: "League", document: Mapping[str, object], output: OutputFormat, file: Path | None, *, talk: Talk
+) -> None:
+    """The league as an answer, with this document; the days that lagcast lost are in it, and otherwise on stderr."""
     table = league_table(league)
-    if output is OutputFormat.JSON:
-        write_json(league_document(league))
-        return
-    (write_table if output is OutputFormat.TABLE else write_csv)(table)
-    talk.line(lost_days_sentence(league))
+    lost = lost_days_sentence(league)
+    answer = Answer(title="League of policies", document=document, records=table, shown=(table,), remarks=(lost,))
+    write_answer(answer, output, file)
+    if output not in {OutputFormat.JSON, OutputFormat.YAML}:
+        talk.line(lost)
 
 
 def league_document(league: "League") -> dict[str, object]:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.live.harness.broker import fetched_jars
+from tests.live.harness.browser import fetched_browser
 from tests.live.harness.control_plane import built_control_plane
 from tests.live.harness.exporters import fetched
 from tests.live.harness.helm import built_helm
@@ -26,6 +27,7 @@ from tests.live.harness.libraries import (
 PARTS: Mapping[str, Callable[[], Path]] = {
     "kafka": fetched_jars,
     "jmx-agent": partial(fetched, "jmx-agent"),
+    "browser": fetched_browser,
     "prometheus": partial(fetched, "prometheus"),
     "control-plane": built_control_plane,
     "klag-exporter": partial(fetched, "klag-exporter"),

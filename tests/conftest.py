@@ -110,13 +110,13 @@ def _logging_as_it_begins() -> None:
     structlog.reset_defaults()
 
 
-@pytest.fixture(name="advice")
+@pytest.fixture(name="advice", scope="session")
 def advice_fixture() -> Callable[..., Recommendation]:
     """`advice(**changed_fields)`: from 6 to 8 replicas two minutes after `issued_at`, valid for five."""
     return lambda **changes: replace(_ADVICE, **changes)
 
 
-@pytest.fixture(name="refusal")
+@pytest.fixture(name="refusal", scope="session")
 def refusal_fixture() -> Callable[..., Refusal]:
     """`refusal(**changed_fields)`: the history of the same group is forty minutes old."""
     return lambda **changes: replace(_REFUSAL, **changes)
@@ -135,7 +135,7 @@ _LEDGER = LedgerStanding(
 )
 
 
-@pytest.fixture(name="ledger")
+@pytest.fixture(name="ledger", scope="session")
 def ledger_fixture() -> LedgerStanding:
     """A day that cost 7.50; all replicas would have cost 7.75, KEDA at 2,000 9.25, and HPA at 10,000 31."""
     return _LEDGER
@@ -159,7 +159,7 @@ _MOVE = GradedMove(
 )
 
 
-@pytest.fixture(name="graded_move")
+@pytest.fixture(name="graded_move", scope="session")
 def graded_move_fixture() -> Callable[..., GradedMove]:
     """`graded_move(**changed_fields)`: the move from 6 to 8 that `advice` called for, quicker than expected."""
     return lambda **changes: replace(_MOVE, **changes)

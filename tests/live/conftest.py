@@ -1,7 +1,8 @@
 """The real things, one of each for a session, on loopback.
 
 Tests marked `kafka` get an Apache Kafka of jars from Maven Central, those marked `kubernetes` a control plane and
-a Helm that are built from their Go modules, those marked `postgres` the PostgreSQL of this machine.
+a Helm that are built from their Go modules, those marked `postgres` the PostgreSQL of this machine, those marked
+`browser` the Chromium of this machine or of Debian's packages.
 """
 
 import json
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -22,6 +24,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers, running_java
+from tests.live.harness.browser import BrowserError, fetched_browser, tools_to_fetch
 from tests.live.harness.clients import create_topic, fresh_name, produce, wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.executors import executor_in, served
@@ -188,7 +191,7 @@ def _need(*tools: str, because: str) -> None:
         _miss(f"the live tests need {' and '.join(missing)} on the PATH: {because}")
 
 
-def _miss(reason: str) -> None:
+def _miss(reason: str) -> NoReturn:
     """Skip for this reason; under continuous integration, fail."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
@@ -239,6 +242,16 @@ def images(shared: Path) -> Images:
     if os.geteuid():
         _miss("the live tests of the images need root: containers are made of mounts and name spaces")
     return Images(fetched_engine(), shared)
+
+
+@pytest.fixture(scope="session")
+def browser_program() -> Path:
+    """The path of a Chromium; a skip with its reason where there is none and it cannot be had."""
+    _need(*tools_to_fetch(), because="where no chromium is, it is made of Debian's packages")
+    try:
+        return fetched_browser()
+    except BrowserError as error:  # such as a relative of Debian that packs it in another way
+        return _miss(str(error))
 
 
 @pytest.fixture
