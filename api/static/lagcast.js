@@ -52,7 +52,9 @@ async function drawAll() {
   const from = document.querySelector("main").dataset.pictures;
   let options = {};
   if (from && figures.length) {
-    const answer = await fetch(`${from}?theme=${dark.matches ? "dark" : "light"}`);
+    const address = new URL(from, location.href);
+    address.searchParams.set("theme", dark.matches ? "dark" : "light");
+    const answer = await fetch(address);
     if (!answer.ok) return;
     options = await answer.json();
   }

@@ -21,7 +21,7 @@ from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import GradedMove, LedgerStanding
 from tests.api.access_files import token_file
-from tests.live.harness.browser import Watched, below, running_browser, served_pages
+from tests.live.harness.browser import Below, Watched, running_browser, served_pages
 from tests.live.harness.decided import CLUSTER, DECIDED_AT, decisions, named
 
 pytestmark = pytest.mark.browser
@@ -210,20 +210,20 @@ def test_the_longest_name_leaves_the_columns_beside_it_in_sight(site: Site, watc
     page = watched().page
     page.goto(site.address("fleet"))
     assert page.get_by_role("link", name=LONG_NAME).is_visible()
-    assert page.locator(".wide").evaluate("each => each.scrollWidth <= each.clientWidth")
+    assert page.locator("[aria-label=Groups]").evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
 def test_groups_go_on_on_a_next_page(site: Site, watched: Callable[..., Watched]) -> None:
     """Fifty at a time, each of them once, and back to the first."""
     page = watched().page
     page.goto(site.address("fleet"))
-    first = page.locator("tbody th").all_inner_texts()
+    first = page.locator("#groups th").all_inner_texts()
     page.get_by_role("link", name="Next page").click()
-    second = page.locator("tbody th").all_inner_texts()
+    second = page.locator("#groups th").all_inner_texts()
     assert len(first) == ROWS
     assert len(first) + len(second) == len({*first, *second}) == GROUPS
     page.get_by_role("link", name="First page").click()
-    assert page.locator("tbody th").all_inner_texts() == first
+    assert page.locator("#groups th").all_inner_texts() == first
 
 
 def test_a_group_is_found_by_its_name(site: Site, watched: Callable[..., Watched]) -> None:
@@ -231,8 +231,8 @@ def test_a_group_is_found_by_its_name(site: Site, watched: Callable[..., Watched
     page = watched().page
     page.goto(site.address("fleet"))
     page.get_by_label("Group", exact=True).fill("billing")
-    page.get_by_role("button", name="Show").click()
-    assert page.locator("tbody th").all_inner_texts() == ["billing"]
+    page.get_by_role("button", name="Show", exact=True).click()
+    assert page.locator("#groups th").all_inner_texts() == ["billing"]
     assert "group_id=billing" in page.url
 
 
@@ -259,7 +259,7 @@ def test_under_a_path_of_a_reverse_proxy_every_link_works(
     store: SqlDecisionStore, site: Site, watched: Callable[..., Watched], name: str
 ) -> None:
     """Also those that programs are sent to, and the styles."""
-    with served_pages(below("/lagcast", create_app(store, clock=_clock, version="0.1.0"))) as url:
+    with served_pages(Below("/lagcast", create_app(store, clock=_clock, version="0.1.0"))) as url:
         seen = watched()
         base = f"{url}/lagcast"
         seen.open(base + urlsplit(site.address(name)).path)

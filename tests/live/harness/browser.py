@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -58,17 +58,21 @@ def served_pages(app: ASGIApp) -> Iterator[str]:
         yield url_of(bound)
 
 
-def below(prefix: str, app: FastAPI) -> ASGIApp:
+class Below:
     """The app behind a reverse proxy that hands on what is asked below `prefix`, without it, and nothing else."""
 
-    async def proxied(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope["path"].startswith(f"{prefix}/"):
+    def __init__(self, prefix: str, app: FastAPI) -> None:
+        self._prefix = prefix
+        self._app = app
+        self.state = app.state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand one request on, or refuse it."""
+        if scope["type"] == "http" and not scope["path"].startswith(f"{self._prefix}/"):
             await PlainTextResponse("not handed on", status_code=404)(scope, receive, send)
             return
-        path = scope.get("path", "").removeprefix(prefix)
-        await app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
-
-    return proxied
+        path = scope.get("path", "").removeprefix(self._prefix)
+        await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
 
 
 class Watched:
@@ -80,7 +84,7 @@ class Watched:
         self.failed: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requested.append(request.url))
-        self.page.on("requestfailed", lambda request: self.failed.append(f"{request.url}: {request.failure}"))
+        self.page.on("requestfailed", self._missed)
         self.page.on("console", self._told)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
@@ -88,6 +92,11 @@ class Watched:
         """Go to the address, and wait until every picture of the page is drawn. Playwright's own errors."""
         self.page.goto(address)
         self.page.wait_for_function(_DRAWN)
+
+    def _missed(self, request: Request) -> None:
+        # A stream of events ends when its page is left.
+        if request.resource_type != "eventsource":
+            self.failed.append(f"{request.url}: {request.failure}")
 
     def _told(self, message: ConsoleMessage) -> None:
         # A page that is an answer 404 is told to the console too.
