@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from html import escape
 
 from api import schemas as wire
 from api.pictures.patterns import mixed
@@ -125,5 +124,5 @@ def _box(name: str, cost: float, saving: float | None, currency: str) -> Option:
         "name": name,
         "value": [cost, saving],
         "label": {"formatter": f"{{b}}\n{number(cost)} {currency}/h\n{saves}"},
-        "tooltip": {"formatter": f"{{b}}: {number(cost)} {escape(currency)}/h, {saves}"},  # ECharts escapes the name
+        "tooltip": {"formatter": f"{{b}}: {number(cost)} {currency}/h, {saves}"},
     }
