@@ -13,8 +13,11 @@ from cli.demo_folder import decisions_file
 from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
 from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Part, Record, Table, write_answer
+from cli.progress import Talk
+from cli.report import HtmlFile, require_place, write_report
 
 if TYPE_CHECKING:
+    from api.pictures.picture import Picture
     from cost_model.pricing.price import Cost
     from forecasting.refusal import Refusal
     from recommender.configuring.settings import InForce, Settings
@@ -43,20 +46,32 @@ def explain(
     state_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for decisions.")] = None,
     output: Output = OutputFormat.TABLE,
     output_file: OutputFile = None,
+    html: HtmlFile = None,
 ) -> int:
     """Show the last decision for GROUP: sentences, each price of staying and moving, and figures learned from moves."""
     from cli.wiring import settings_of
 
-    settings = settings_of(config, state_dir=state_dir)
+    require_place(html)
+    settings, now = settings_of(config, state_dir=state_dir), read_clock()
     decision, moves = _last_of(settings, group, cluster)
     shown = (*shown_of(decision), known_text(decision, moves))
     answer = Answer(
         title=f"Decision on {decision.group}",
-        document=wire_document(decision, settings=settings, now=read_clock()),
+        document=wire_document(decision, settings=settings, now=now),
         records=plan_table((decision,)),
         shown=shown,
     )
     write_answer(answer, output, output_file)
+    if html is not None:
+        sentences, *notes = (part for part in shown if not isinstance(part, Table))
+        write_report(
+            html,
+            answer.title,
+            _pictures(decision, settings=settings, now=now),
+            sentences=_without_marks(sentences),
+            notes=[line for part in notes for line in _without_marks(part)],
+            talk=Talk(),
+        )
     return ExitCode.OK
 
 
@@ -114,6 +129,34 @@ def known_text(decision: "Decision", moves: "Sequence[GradedMove]") -> tuple[str
         lines += [" last moves, newest first"]
         lines += [f" - {move.graded_at:%Y-%m-%d %H:%M} {outcome_sentence(move)}" for move in moves]
     return tuple(lines)
+
+
+def _without_marks(lines: tuple[str, ...]) -> list[str]:
+    return [line.strip().removeprefix("- ") for line in lines]
+
+
+def _pictures(decision: "Decision", *, settings: "InForce", now: datetime) -> "list[Picture]":
+    """What each plan costs, and the forecast that they rest on; a refusal has neither."""
+    from api.convert import to_wire
+    from api.keys import group_key
+    from api.pictures.fan import fan
+    from api.pictures.waterfall import waterfall
+    from api.schemas import GroupDay, RecommendationV1
+
+    sent = to_wire(decision, settings.of(decision.cluster, decision.group), now=now)
+    if not isinstance(sent, RecommendationV1):
+        return []
+    day = GroupDay(
+        group_key=group_key(sent.cluster, sent.group_id),
+        cluster=sent.cluster,
+        group_id=sent.group_id,
+        since_at=sent.issued_at,
+        until_at=sent.issued_at,
+        minutes=(),  # only the service has seen them
+        standings=(),
+        quarters=(),
+    )
+    return [waterfall(sent), fan(day, sent, ())]
 
 
 def wire_document(decision: "Decision", *, settings: "InForce", now: datetime) -> dict[str, object]:

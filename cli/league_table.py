@@ -1,10 +1,13 @@
-"""The league as a table: policies as rows, their costs and their effects on messages as columns."""
+# ruff: noqa: PLC0415 - pictures are imported when a report is asked for, so that `--help` answers in 0.2 s
+"""The league as a table, policies as rows, costs and effects on messages as columns; and as a picture."""
 
 from typing import TYPE_CHECKING
 
 from cli.output import Field, Record, Table
 
 if TYPE_CHECKING:
+    from api.pictures.league import Part, Standing
+    from api.pictures.picture import Picture
     from replay.contest import Entry
     from replay.league import League
 
@@ -38,6 +41,37 @@ FIELDS = (
 def league_table(league: "League") -> Table:
     """One row for each policy, in the league's order."""
     return Table(fields=FIELDS, records=[_record(league, entry) for entry in league.entries])
+
+
+def league_picture(league: "League") -> "Picture":
+    """What each policy pays for replicas, and how many messages are late under it."""
+    from api.pictures.league import league as picture_of
+    from replay.contest import LAGCAST
+    from replay.hindsight import HINDSIGHT
+
+    standings = [
+        standing_of(
+            entry, part="ours" if entry.policy == LAGCAST else "bound" if entry.policy == HINDSIGHT else "rival"
+        )
+        for entry in league.entries
+    ]
+    return picture_of(standings, currency=league.contest.settings.unit_of_cost)
+
+
+def standing_of(entry: "Entry", *, part: "Part", name: str | None = None) -> "Standing":
+    """The entry as a point of the picture, under another name where one is given."""
+    from api.pictures.league import Standing
+
+    return Standing(
+        policy=name if name is not None else NAMES.get(entry.policy, entry.policy),
+        replicas=entry.cost.pods,
+        late=entry.cost.late,
+        duplicates=entry.cost.duplicates,
+        late_share=entry.late_share,
+        wait_p99_seconds=entry.wait_p99_seconds,
+        moves=entry.moves,
+        part=part,
+    )
 
 
 def lost_days(league: "League") -> list[Record]:

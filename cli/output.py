@@ -114,7 +114,7 @@ def write_answer(answer: Answer, output: OutputFormat, file: Path | None = None)
     On a terminal Rich draws the tables. Errors: InputError if the file cannot be written.
     """
     if file is not None:
-        _replace(file, _rendered(answer, output))
+        replace_file(file, _rendered(answer, output), option="--output-file")
     elif output is OutputFormat.TABLE and is_drawn_on(sys.stdout):
         _draw(answer.shown)
     else:
@@ -162,8 +162,11 @@ def _draw(parts: Sequence[Part]) -> None:
         Console(file=sys.stdout, highlight=False, markup=False).print(drawn)
 
 
-def _replace(file: Path, text: str) -> None:
-    """The file with this text, and whatever interrupts it either the new one or what was there before."""
+def replace_file(file: Path, text: str, *, option: str) -> None:
+    """The file with this text, and whatever interrupts it either the new one or what was there before.
+
+    Errors: InputError, which names the option that the file was given by.
+    """
     try:
         with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as unfinished:
             written = Path(unfinished.name)
@@ -178,7 +181,7 @@ def _replace(file: Path, text: str) -> None:
                     written.unlink()
                 raise
     except OSError as error:
-        message = f"--output-file {file} cannot be written ({error.strerror}); give a file in a folder that exists"
+        message = f"{option} {file} cannot be written ({error.strerror}); give a file in a folder that exists"
         raise InputError(message) from error
 
 

@@ -11,9 +11,10 @@ import typer
 
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
-from cli.league_table import league_table, lost_days, lost_days_sentence
+from cli.league_table import league_picture, league_table, lost_days, lost_days_sentence
 from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
 from cli.progress import Talk
+from cli.report import HtmlFile, require_place, write_report
 from cli.spark import spark_beside
 from cli.study import play_league, read_rows, write_observed
 
@@ -76,6 +77,7 @@ def replay(
     ] = None,
     output: Output = OutputFormat.TABLE,
     output_file: OutputFile = None,
+    html: HtmlFile = None,
 ) -> int:
     """Compare lagcast with a fixed count, HPA, KEDA and a reactive rule on your own load, in a simulated group.
 
@@ -91,6 +93,7 @@ def replay(
     from replay.trace import judged_days, read_trace
     from replay.world import World
 
+    require_place(html)
     load = read_trace(trace)
     rivals, own = parse_rivals(against), own_rivals(manifest or (), ceiling=partitions)
     past, judged = load.split(round(judged_days(load.days, requested=days) * SECONDS_PER_DAY))
@@ -110,12 +113,16 @@ def replay(
         seed=seed,
     )
     talk = Talk()
-    talk.line(_announcement(load, past, contest))
+    announcement = _announcement(load, past, contest)
+    talk.line(announcement)
     for name, policy in own.items():
         for note in policy.notes:
             talk.line(f"{name}: {note}")
     league = _league(contest, past, rivals, own, talk=talk)
     write_league(league, league_document(league), output, output_file, talk=talk)
+    if html is not None:
+        said = (f"{announcement}.", f"{lost_days_sentence(league)}.")
+        write_report(html, f"Replay of {load.name}", [league_picture(league)], sentences=said, talk=talk)
     return ExitCode.OK
 
 

@@ -8,15 +8,14 @@ from typing import Literal
 from api.pictures.picture import Column, Option, Picture, Table, Theme, base, value_axis
 from api.words import amount
 
+# Whether a policy is one of others, of ours, or knew the future, which no policy does.
+Part = Literal["rival", "ours", "bound"]
 FRONT = "Best for their lateness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One policy in a contest: its cost by item, the share of its messages that were late, and what else it did.
-
-    `part`: lagcast's own is "ours"; "bound" knew the future, which no policy does.
-    """
+    """One policy in a contest: its cost by item, the share of its messages that were late, and what else it did."""
 
     policy: str
     replicas: float
@@ -25,7 +24,7 @@ class Standing:
     late_share: float
     wait_p99_seconds: float
     moves: int
-    part: Literal["rival", "ours", "bound"] = "rival"
+    part: Part = "rival"
 
     @property
     def total(self) -> float:
@@ -34,7 +33,10 @@ class Standing:
 
 
 def league(standings: Sequence[Standing], *, currency: str) -> Picture:
-    """Each policy as a point; a line joins those to which none is both cheaper and less often late."""
+    """Each policy as a point; a line joins those of which no other is both cheaper and less often late.
+
+    Several may be ours, under different settings: the sentence is of the cheapest.
+    """
     columns = (
         Column(name="policy", title="Policy"),
         Column(name="late_percent", title="Late messages, %"),
@@ -70,7 +72,7 @@ def league(standings: Sequence[Standing], *, currency: str) -> Picture:
 
 
 def _sentence(standings: Sequence[Standing], currency: str) -> str:
-    ours = next((each for each in standings if each.part == "ours"), None)
+    ours = min((each for each in standings if each.part == "ours"), key=lambda each: each.total, default=None)
     rivals = sorted((each for each in standings if each.part == "rival"), key=lambda each: each.total)
     if ours is None or not rivals:
         return "There is nobody to compare with."
