@@ -21,6 +21,10 @@ from datetime import timedelta
 import matplotlib.pyplot as plt
 import numpy as np
 
+from api.pictures.backtest import coverages, errors
+from api.pictures.calendar import calendar
+from api.pictures.notebook import Engine, Shown
+from api.pictures.picture import Column
 from benchmarks.forecasts.champion import RANGES, championship
 from benchmarks.forecasts.fourier import FourierForecaster
 from forecasting.backtest import Backtest, backtest, history_of
@@ -31,6 +35,8 @@ from forecasting.seasonal_naive import SeasonalNaiveForecaster
 from forecasting.short_term import ShortTermForecaster
 from forecasting.smoothing import SmoothingForecaster
 from replay.workload import orders_workload
+
+Engine()
 
 # %% tags=["parameters"]
 seed = 7
@@ -89,42 +95,19 @@ fig.tight_layout()
 
 # %%
 horizons = [1, 2, 5, 10, 20, 30, 45, 60]
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3))
-for result in judged:
-    losses = result.pinball_losses(steps=horizons).mean(axis=1) / produced.mean()
-    left.plot(horizons, losses, marker=".", linewidth=2.5 if result is ours else 1.0, label=result.model)
-left.set_xlabel("minutes ahead")
-left.set_ylabel("pinball loss / mean load")
-left.legend(fontsize="x-small")
-right.plot(horizons, ours.band_coverages(steps=horizons), marker=".")
-right.axhline(0.9, linestyle=":", color="black")
-right.set_ylim(0.5, 1.0)
-right.set_xlabel("minutes ahead")
-right.set_ylabel(f"share inside the 90% band of {ours.model}")
-fig.tight_layout()
+Shown(errors(judged, steps=horizons, ours=ours.model))
 
-for horizon, held in zip(horizons, ours.band_coverages(steps=horizons), strict=True):
-    print(f"{horizon:2d} min ahead: {held:.1%} inside the 90% band")
+# %%
+Shown(coverages([ours], steps=horizons, ours=ours.model))
 
 # %% [markdown]
 # ## When it is wrong: hour by weekday
 
 # %%
-misses = np.abs(ours.actuals - ours.paths[:, 3]).mean(axis=1) / produced.mean()
+misses = np.abs(ours.actuals - ours.paths[:, 3]).mean(axis=1) / produced.mean() * 100
 starts = [history.end_at - timedelta(minutes=history.minutes - 1 - minute) for minute in origins]
-calendar = np.full((7, 24), np.nan)
-for weekday in range(7):
-    for hour in range(24):
-        there = [start.weekday() == weekday and start.hour == hour for start in starts]
-        if any(there):
-            calendar[weekday, hour] = misses[there].mean()
-
-fig, axis = plt.subplots(figsize=(9, 2.8))
-picture = axis.imshow(calendar, aspect="auto", cmap="viridis")
-axis.set_yticks(range(7), ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-axis.set_xlabel("hour of the origin, UTC")
-fig.colorbar(picture, label="error of the median / mean load")
-fig.tight_layout()
+off = Column(name="error_percent", title="Error of the median, % of the mean load")
+Shown(calendar(zip(starts, misses.tolist(), strict=True), off, title="When forecasts are off"))
 
 # %% [markdown]
 # ## The champion of the group, near and far

@@ -22,12 +22,17 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from api.pictures.league import league
+from api.pictures.notebook import Engine, Shown
+from cli.league_table import standing_of
 from recommender.deciding.decision import DecisionSettings
 from replay.contest import LAGCAST, PRICED, Contest, Entry, capacity_for, entry_of, play
 from replay.policies.lagcast import Lagcast
 from replay.sampling import Names, rows_of
 from replay.workload import orders_workload
 from replay.world import World
+
+Engine()
 
 # %% tags=["parameters"]
 seed = 7
@@ -107,6 +112,24 @@ left.set_title("target_utilization")
 stacked(right, [f"{price:g}" for price in move_prices], by_move_price)
 right.set_title("price of a move, USD")
 fig.tight_layout()
+
+# %% [markdown]
+# ## The same as points: what replicas cost, and how many messages are late
+
+# %%
+standings = [
+    standing_of(reactive, part="rival"),
+    standing_of(fixed, part="rival"),
+    *(
+        standing_of(entry, part="ours", name=f"utilization {room:g}")
+        for room, entry in zip(target_utilizations, by_target_utilization, strict=True)
+    ),
+    *(
+        standing_of(entry, part="ours", name=f"move {price:g}")
+        for price, entry in zip(move_prices, by_move_price, strict=True)
+    ),
+]
+Shown(league(standings, currency=PRICED.unit_of_cost))
 
 # %% [markdown]
 # ## The price of a move: fewer moves, less rebalancing

@@ -7,7 +7,15 @@ import nbclient
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.py"))
-PICTURES = {"forecasts": 3, "tuning": 2}
+# Of matplotlib, and those that the page has too.
+PICTURES = {
+    "decision": (0, 2),
+    "features": (0, 1),
+    "forecasts": (1, 3),
+    "ledger": (0, 1),
+    "policies": (0, 1),
+    "tuning": (2, 1),
+}
 # A notebook that takes longer than this is a benchmark.
 LIMIT_SECONDS = 300
 
@@ -20,4 +28,7 @@ def test_a_notebook_runs(path: Path) -> None:
     notebook = jupytext.read(path)
     nbclient.NotebookClient(notebook, timeout=LIMIT_SECONDS, kernel_name="python3").execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == PICTURES[path.stem]
+    shown = [output.get("data", {}) for output in outputs]
+    drawn = sum("data-shown=" in data.get("text/html", "") for data in shown)
+    assert (sum("image/png" in data for data in shown), drawn) == PICTURES[path.stem]
+    assert sum("window.lagcastDraw = draw" in data.get("text/html", "") for data in shown) == 1  # the engine, once
