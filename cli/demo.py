@@ -25,10 +25,12 @@ from cli.study import play_league, read_rows, write_observed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cli.demo_living import GoingOn
     from forecasting.history import GroupInterval
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.deciding.recommendation import Decision
     from recommender.known_groups import KnownGroups
+    from recommender.run import Recommender
     from replay.contest import Contest
     from replay.league import League
     from replay.trace import Trace
@@ -74,10 +76,11 @@ def demo(
     store = SqlDecisionStore(sqlite_url(decisions_file(settings.state_dir, anew=True)))
     bound = listen(host, port, search=True)
     # The data end in the past. On the demo's clock their end is the present, so that the advice is in force.
+    clock = DemoClock(load.end_at)
     known_groups = KnownGroups()
     app = create_app(
         store,
-        clock=clock_from(load.end_at),
+        clock=clock,
         version=version(),
         settings=settings,
         known_groups=known_groups,
@@ -86,10 +89,8 @@ def demo(
     with serving(app, bound):
         talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")
         with talk.running():
-            league, decision = _run(
-                load, contest, Kept(store, known_groups), settings.state_dir, fresh=fresh, talk=talk
-            )
-        advice = wire_document(decision, settings=settings, now=load.end_at)
+            league, decided = _run(load, contest, Kept(store, known_groups), settings.state_dir, fresh=fresh, talk=talk)
+        advice = wire_document(decided.decision, settings=settings, now=load.end_at)
         document = {**league_document(league), "url": url_of(bound), "decision": advice}
         write_league(league, document, output, output_file, talk=talk)
         talk.line(_answer(f"{url_of(bound)}/api/v1/groups"))
@@ -97,9 +98,7 @@ def demo(
             "next: `lagcast explain orders` shows the decision, `lagcast replay --trace FILE.csv` judges your load"
         )
         if sys.stderr.isatty() and sys.stdin.isatty() and not headless:
-            with stopped_by_signals() as stop:
-                talk.line(f"{url_of(bound)} keeps answering; Ctrl-C stops")
-                stop.wait()
+            _go_on(contest, decided, clock, url=url_of(bound), talk=talk)
     return ExitCode.OK
 
 
@@ -125,16 +124,50 @@ def contest_of(*, days: int, seed: int) -> "tuple[Trace, Contest]":
     return load, Contest(trace=judged, world=world, settings=PRICED, names=names, seed=seed)
 
 
-def clock_from(start_at: datetime) -> "Callable[[], datetime]":
-    """A clock that shows `start_at` now and runs on from there."""
-    began = time.monotonic()
-    return lambda: start_at + timedelta(seconds=time.monotonic() - began)
+class DemoClock:
+    """Shows `start_at` at first and runs on from there, until it follows a group that lives in another time."""
+
+    def __init__(self, start_at: datetime) -> None:
+        began_seconds = time.monotonic()
+        self._now: Callable[[], datetime] = lambda: start_at + timedelta(seconds=time.monotonic() - began_seconds)
+
+    def __call__(self) -> datetime:
+        """The present of the demo."""
+        return self._now()
+
+    def follow(self, now: "Callable[[], datetime]") -> None:
+        """Show that instant from here on."""
+        self._now = now
+
+
+class Decided(NamedTuple):
+    """The decision at the end of the data, and the loop that goes on from there."""
+
+    decision: "Decision"
+    loop: "Recommender"
+    histories: "GoingOn"
+
+
+def _go_on(contest: "Contest", decided: Decided, clock: DemoClock, *, url: str, talk: Talk) -> None:
+    """Let the group live on until the user stops it."""
+    from cli.demo_living import CYCLE_SECONDS, SPEED, LivingGroup, live_on
+
+    group = LivingGroup(contest, decided.histories, decided.loop, start_at=contest.trace.end_at)
+    clock.follow(lambda: group.now)
+    with stopped_by_signals() as stop:
+        talk.line(
+            f"{url} goes on: the group lives {SPEED} times as fast, is decided on each {CYCLE_SECONDS} s of its time, "
+            "and does what is advised; Ctrl-C stops"
+        )
+        live_on(group, stop)
 
 
 def _run(
     load: "Trace", contest: "Contest", kept: "Kept", state_dir: Path, *, fresh: bool, talk: Talk
-) -> "tuple[League, Decision]":
+) -> "tuple[League, Decided]":
     """Samples, features, the decision at the end of the data, and the league."""
+    from recommender.adapters.feature_table import FeatureTable
+
     folder = FeatureFolder.of(state_dir, seed=contest.seed, days=round(load.days))
     if fresh:
         folder.forget()
@@ -148,16 +181,18 @@ def _run(
             make_features(starting, scratch / "samples", scratch / "features", talk=talk)
             return scratch / "features"
 
-        return _judge(load, contest, kept, make, talk=talk)
+        league, decided = _judge(load, contest, kept, make, talk=talk)
+    decided.histories.past = FeatureTable(folder.path / "features")  # where they are from now on
+    return league, decided
 
 
 def _judge(
     load: "Trace", contest: "Contest", kept: "Kept", features: "Callable[[], Path]", *, talk: Talk
-) -> "tuple[League, Decision]":
+) -> "tuple[League, Decided]":
     """The league, and the decision, which is ready as soon as the features are."""
     from replay.contest import RIVALS
 
-    decided: list[Decision] = []
+    decided: list[Decided] = []
 
     def history() -> "Sequence[GroupInterval]":
         table = features()
@@ -168,23 +203,26 @@ def _judge(
     return league, decided[0]
 
 
-def _decide(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, talk: Talk) -> "Decision":
+def _decide(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, talk: Talk) -> Decided:
     """The decision as of the end of the data; it is stored where the REST service reads it."""
+    from cli.demo_living import GoingOn
     from recommender.adapters.feature_table import FeatureTable
     from recommender.run import Recommender
     from replay.policies.lagcast import profile_of
 
+    histories = GoingOn(FeatureTable(features))
+    loop = Recommender(
+        histories=histories,
+        profile_of=lambda *_: profile_of(contest.world, contest.names),
+        settings=contest.settings,
+        store=kept.store,
+        timer=time.perf_counter,
+        known_groups=kept.known_groups,
+    )
     with talk.stage("decision", "the first recommendation, as of the end of the data") as stage:
-        (decision,) = Recommender(
-            histories=FeatureTable(features),
-            profile_of=lambda *_: profile_of(contest.world, contest.names),
-            settings=contest.settings,
-            store=kept.store,
-            timer=time.perf_counter,
-            known_groups=kept.known_groups,
-        ).run_once(now=load.end_at)
+        (decision,) = loop.run_once(now=load.end_at)
         stage.note = f"for {decision.group} at {load.end_at:%Y-%m-%d %H:%M} UTC"
-    return decision
+    return Decided(decision, loop, histories)
 
 
 def _instead_of(wanted: int, got: int) -> str:

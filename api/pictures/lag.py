@@ -76,6 +76,6 @@ def _draw(table: Table, theme: Theme, *, span: Span, promise: float | None) -> O
 def _marks(theme: Theme, span: Span, promise: float | None) -> Option:
     marks = present(theme, span)
     if promise is not None:
-        label = {"formatter": f"promise {duration(promise)}", "position": "insideEndTop", "color": theme.bad}
+        label = {"formatter": f"promise {duration(promise)}", "position": "insideStartTop", "color": theme.bad}
         marks["data"].append({"yAxis": promise, "lineStyle": {"color": theme.bad}, "label": label})
     return marks

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.demo import clock_from, contest_of
+from cli.demo import Decided, DemoClock, contest_of
 from cli.demo_folder import FeatureFolder, decisions_file
 from cli.errors import InputError
 from recommender.deciding.recommendation import Recommendation
@@ -65,7 +65,7 @@ def test_the_demo_prints_a_line_a_policy(
     day = RunCost(pods=1.0, late=0.0, duplicates=0.0)
     figures = {field.name: 0 for field in fields(Entry)} | {"daily": (day,)}
     league = League(contest=contest, entries=tuple(Entry(**figures | {"policy": name}) for name in POLICIES))  # type: ignore[arg-type]  # zeros are figures of every type
-    monkeypatch.setattr("cli.demo._run", lambda *_, **__: (league, advice()))
+    monkeypatch.setattr("cli.demo._run", lambda *_, **__: (league, Decided(advice(), None, None)))  # type: ignore[arg-type]  # off a terminal nothing goes on
     code, out, _ = lagcast("demo", "--days", 2, "--port", 0, "--headless")
     assert (code, len(out.splitlines())) == (0, 1 + len(POLICIES))
 
@@ -80,8 +80,10 @@ def test_the_last_day_is_judged() -> None:
 def test_the_demo_clock_starts_where_the_data_end() -> None:
     """Advice of the past is valid on the demo's clock, which runs."""
     end_at = datetime(2026, 5, 18, tzinfo=UTC)
-    clock = clock_from(end_at)
+    clock = DemoClock(end_at)
     assert end_at <= clock() <= clock()
+    clock.follow(lambda: end_at + timedelta(hours=3))
+    assert clock() == end_at + timedelta(hours=3)
 
 
 def test_features_are_there_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""The demo goes on: its simulated group lives in compressed time, and what is advised is carried out."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from threading import Event
+from typing import TYPE_CHECKING
+
+from forecasting.columns import BASE_INTERVAL_SECONDS
+from forecasting.history import GroupInterval
+from recommender.deciding.recommendation import due_replicas
+from recommender.run import Histories, Recommender
+from replay.contest import Contest
+from replay.plant.plant import Plant
+from replay.sampling import Rows
+from replay.workload import orders_workload
+
+if TYPE_CHECKING:
+    from recommender.ports import Group
+
+# A minute of the group takes a second: a move that is advised, made and graded is seen within two minutes.
+SPEED = 60
+# A decision takes 80 ms; with one a minute, as in the league, the demo needs a tenth of a core.
+CYCLE_SECONDS = 60
+_ROW = timedelta(seconds=BASE_INTERVAL_SECONDS)
+# Longer than anybody looks on: four hours.
+_DAYS = 10
+
+
+class GoingOn:
+    """The demo's rows until its end, in `past`, and after them those of the living group."""
+
+    def __init__(self, past: Histories) -> None:
+        self.past = past
+        self.rows: list[GroupInterval] = []
+
+    def groups(self, *, now: datetime) -> "Sequence[Group]":
+        """Those of the past: it is one."""
+        return self.past.groups(now=now)
+
+    def intervals(
+        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[GroupInterval]:
+        """The rows that end after `since` and no later than `until`, oldest first."""
+        new = [
+            row
+            for row in self.rows
+            if (since is None or row.interval_end_at > since) and (until is None or row.interval_end_at <= until)
+        ]
+        if since is not None and self.rows and since >= self.rows[0].interval_end_at - _ROW:
+            return new
+        return [*self.past.intervals(cluster, group, since=since, until=until), *new]
+
+
+class LivingGroup:
+    """The group of `contest` from `start_at` on, with new load of the same shape; `now` is its present."""
+
+    def __init__(self, contest: Contest, histories: GoingOn, loop: Recommender, *, start_at: datetime) -> None:
+        load = orders_workload(days=_DAYS, seed=contest.seed, start_at=start_at)
+        self.now = start_at
+        self._histories = histories
+        self._loop = loop
+        self._rows = Rows(contest.names)
+        self._plant = Plant(world=contest.world, trace=load, seed=contest.seed, replicas=contest.first_replicas)
+        self._rows.row(self._plant.observation())
+
+    @property
+    def is_over(self) -> bool:
+        """True when there is no more load."""
+        return self._plant.remaining_seconds == 0
+
+    def cycle(self) -> None:
+        """A minute goes by: rows come, a decision is made, and what is due is carried out."""
+        for _ in range(CYCLE_SECONDS // BASE_INTERVAL_SECONDS):
+            self._plant.advance(BASE_INTERVAL_SECONDS)
+            self._histories.rows.append(self._rows.row(self._plant.observation()))
+        self.now += timedelta(seconds=CYCLE_SECONDS)
+        for decision in self._loop.run_once(now=self.now):
+            wanted = due_replicas(decision, now=self.now)
+            if isinstance(wanted, int) and wanted != self._plant.observation().replicas:
+                self._plant.scale(wanted)
+
+
+def live_on(group: LivingGroup, stop: Event) -> None:
+    """Let the group live, a minute a second, until `stop` is set or its load ends."""
+    while not stop.is_set() and not group.is_over:
+        began_seconds = time.monotonic()
+        group.cycle()
+        stop.wait(max(0.0, CYCLE_SECONDS / SPEED - (time.monotonic() - began_seconds)))
