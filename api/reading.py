@@ -1,8 +1,9 @@
 """Answers of the routes, as functions of the store and an instant, without HTTP."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import structlog
 
@@ -24,6 +25,7 @@ from api.convert import (
 from api.keys import group_key, group_of_key
 from api.problems import NoAdviceError, NotFoundError, UndecidedError, UnfitError
 from api.series import to_day, to_series
+from api.wording import without_addresses
 from forecasting.forecast import Forecast
 from forecasting.refusal import Refusal
 from recommender.adapters.metrics import Metrics
@@ -41,6 +43,8 @@ POINTS_LIMIT = 2000
 _GROUPS_AT_ONCE = 500
 DAY = timedelta(days=1)
 _log = structlog.get_logger()
+
+_Some = TypeVar("_Some", bound=Decision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +229,7 @@ class Reader:
         latest, now = self._latest(key), self.clock()
         name = f"group '{latest.group}' of cluster '{latest.cluster}'"
         if isinstance(latest, Refusal):
-            message = f"there is no advice for {name} to compare with: {latest.sentence} {latest.remedy}"
+            message = f"there is no advice for {name} to compare with: {_told(latest).sentence} {latest.remedy}"
             raise UndecidedError(message)
         known = self.known_groups.of((latest.cluster, latest.group))
         decided = None if known is None else known.decided
@@ -283,7 +287,7 @@ class Reader:
 
     def explanation(self, decision_id: str) -> wire.Explanation:
         """The decision with this id in sentences."""
-        return to_explanation(self._kept(decision_id))
+        return to_explanation(_told(self._kept(decision_id)))
 
     def _kept(self, decision_id: str) -> Decision:
         decision = self.store.by_id(decision_id)
@@ -311,10 +315,17 @@ class Reader:
         return decision
 
     def _as_wire(self, decision: Decision) -> wire.DecisionV1:
-        return to_wire(decision, self._settings_of(decision), now=self.clock())
+        return to_wire(_told(decision), self._settings_of(decision), now=self.clock())
 
     def _settings_of(self, decision: Decision) -> GroupSettings:
         return self.settings.of(decision.cluster, decision.group) if self.settings is not None else GroupSettings()
+
+
+def _told(decision: _Some) -> _Some:
+    """The decision as callers are told: the sentence of an outage may name the file or the server that is away."""
+    if isinstance(decision, Refusal):
+        return replace(decision, sentence=without_addresses(decision.sentence))
+    return decision
 
 
 def _ledger_in(decision: Decision | None) -> wire.GroupLedger | None:

@@ -215,6 +215,19 @@ def test_moves_are_listed_with_what_was_expected_of_them(
     assert (page["learned"]["source"], page["learned"]["moves"]) == ("assumed", 2)
 
 
+def test_a_refusal_names_neither_a_path_nor_a_url(
+    service: TestClient, store: SqlDecisionStore, refusal: MakeRefusal
+) -> None:
+    """What is away is told in its sentence; where that is, is nobody's business but the operator's, who has the log."""
+    store.save(refusal(sentence="/var/lib/lagcast/features is no folder, and postgresql://db.shop/lagcast is away"))
+    decision = service.get(f"/api/v1/groups/{KEY}/recommendation").json()
+    told = "FILE is no folder, and ADDRESS is away"
+    assert decision["reason"]["sentences"] == [told]
+    explained = service.get(f"/api/v1/recommendations/{decision['recommendation_id']}/explanation").json()
+    assert any(told in sentence for sentence in explained["sentences"])
+    assert "lib/lagcast" not in service.get(f"/groups/{KEY}", headers={"accept": "text/html"}).text
+
+
 def test_a_group_that_never_moved_has_an_empty_page(
     service: TestClient, store: SqlDecisionStore, refusal: MakeRefusal
 ) -> None:
