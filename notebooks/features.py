@@ -21,9 +21,12 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pyspark.sql import functions
+
 from api.pictures.calendar import calendar
 from api.pictures.notebook import Engine, Shown
 from api.pictures.picture import Column
+from api.pictures.skew import skew
 from collector.sinks import write_table
 from recommender.adapters.feature_table import FeatureTable
 from replay.contest import PRICED, Contest, capacity_for
@@ -33,6 +36,7 @@ from replay.world import World
 from spark_features.batch import build_features
 from spark_features.java import find_java
 from spark_features.session import spark_session
+from spark_features.transforms import latest_in_interval, with_offset_deltas
 
 Engine()
 
@@ -56,6 +60,20 @@ print(f"{len(files)} files, {sum(file.stat().st_size for file in files) / 1e6:.1
 spark = spark_session("notebook", java=find_java(os.environ), log_path=Path(folder.name) / "spark.log")
 run = build_features(spark, samples, features)
 print(f"{run.sample_rows:,} samples -> " + ", ".join(f"{rows:,} rows of {seconds} s" for seconds, rows in run.rows))
+
+# %% [markdown]
+# ## One step of the job by itself: what is produced into each partition
+
+# %%
+partitions = (
+    spark.read.parquet(str(samples))
+    .transform(latest_in_interval)
+    .transform(with_offset_deltas)
+    .groupBy("topic", "partition")
+    .agg((functions.sum("produced_messages") / functions.sum("elapsed_seconds")).alias("rate"))
+)
+rates = [(f"{row.topic}-{row.partition}", row.rate) for row in partitions.collect()]
+Shown(skew(rates, world.capacity_messages_per_second_per_replica))
 
 # %% [markdown]
 # ## The table, without Spark

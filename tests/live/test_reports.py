@@ -22,6 +22,7 @@ from api.pictures.notebook import Engine, Shown
 from api.pictures.picture import Column, Picture
 from api.pictures.rebalances import rebalances
 from api.pictures.report import report
+from api.pictures.skew import skew
 from api.pictures.waterfall import waterfall
 from api.schemas import GroupDay, GroupLedger, GroupSummary, Outcome, RecommendationV1
 from forecasting.backtest import Backtest
@@ -81,6 +82,7 @@ def pictures(advice: Callable[..., Recommendation], ledger: LedgerStanding) -> l
         errors([judged], steps=(1, 2), ours="blend"),
         coverages([judged], steps=(1, 2), ours="blend"),
         rebalances(_day(), [_move()]),
+        skew([(f"{HOSTILE}-{number}", 100.0 * number) for number in range(24)], 1500.0),
     ]
 
 

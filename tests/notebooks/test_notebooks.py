@@ -10,7 +10,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.py"))
 # Of matplotlib, and those that the page has too.
 PICTURES = {
     "decision": (0, 2),
-    "features": (0, 1),
+    "features": (0, 2),
     "forecasts": (1, 3),
     "ledger": (0, 1),
     "policies": (0, 1),

@@ -100,5 +100,7 @@ def test_a_fleet_has_one_picture_for_each_currency(
         "keda-2000",
         "hpa-10000",
     ]
-    assert series(option, "Total")["data"][1]["value"] == [15.0, 1]
+    marks = series(option, "Total")["data"]
+    assert marks[1]["value"] == [15.0, 1]
+    assert [mark["label"]["formatter"] for mark in marks[:3]] == ["7.75, not distinguishable", "15", "18.5"]
     assert titles(option) == ["USD for 2 groups in 48 group-hours"]
