@@ -31,6 +31,8 @@ from cli.errors import ExitCode, run_with_exit_code
 
 # The matrices are small: threads within one operation cost more than they save, and processes share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# With colorama installed numba would colour its errors, and every terminal would get an escape when a command ends.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 app = typer.Typer(
     name="lagcast",
