@@ -88,17 +88,19 @@ def backfill(
     settings: "Mapping[str, str]",
     talk: Talk,
     only_estimate: bool = False,
+    to_now: bool = False,
     stop: Event | None = None,
 ) -> int:
     """Write the past before the samples in `out`, as far as Kafka keeps it; returns the number of rows.
 
+    With `to_now`, also what came after them, and a reading of now with commits and members: nobody else collects.
     `stop` ends the run after a day of minutes.
     """
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.kafka_requests import KafkaRequests
     from collector.offsets_for_times import past_samples, plan_backfill, stamped_ahead
-    from collector.sinks import first_samples, write_samples
+    from collector.sinks import first_samples, last_samples, write_samples
 
     def stopped() -> bool:
         return stop is not None and stop.is_set()
@@ -113,7 +115,13 @@ def backfill(
         kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=settings)
         watched = frozenset(sample.group for sample in collected.samples)
         known_from = first_samples(out, cluster=cluster, groups=watched)
-        plan = plan_backfill(kafka, collected.samples, since=now - timedelta(days=days), known_from=known_from)
+        plan = plan_backfill(
+            kafka,
+            collected.samples,
+            since=now - timedelta(days=days),
+            known_from=known_from,
+            known_until=last_samples(out, cluster=cluster, groups=watched) if to_now else None,
+        )
         for topic in sorted(plan.left_out):
             talk.line(
                 f"    topic {topic} is compacted: Kafka removes old messages by key, so its past cannot be counted"
@@ -136,6 +144,9 @@ def backfill(
             rows += len(samples)
             if stopped():
                 break
+        if to_now:
+            write_samples(collected.samples, out)
+            rows += len(collected.samples)
         stage.note = f"{requested}, {rows:,} rows"
     return rows
 

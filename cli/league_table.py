@@ -74,6 +74,39 @@ def standing_of(entry: "Entry", *, part: "Part", name: str | None = None) -> "St
     )
 
 
+# The figures of a league that `--fail-if` bounds: lagcast's own, what it saves against the cheapest rival, and its lost
+# days.
+FIGURES = (
+    "saving",
+    "saving_share",
+    "cost",
+    "pod_hours",
+    "wait_p99_seconds",
+    "late_fraction",
+    "moves",
+    "rebalances",
+    "rebalancing_minutes",
+    "duplicate_messages",
+    "lost_days",
+)
+
+
+def figures(league: "League") -> dict[str, float | None]:
+    """Those figures by name; costs are in the league's currency."""
+    from replay.contest import LAGCAST
+
+    ours = league.entry(LAGCAST)
+    own = _record(league, ours)
+    cheapest = min(rival.cost.total for rival in league.real if rival is not ours)
+    saving = cheapest - ours.cost.total
+    return {
+        "saving": saving,
+        "saving_share": saving / cheapest if cheapest else None,
+        **{name: own[name] for name in FIGURES[2:-1]},
+        "lost_days": len(league.lost_days),
+    }
+
+
 def lost_days(league: "League") -> list[Record]:
     """The days on which a rival was cheaper than lagcast, with both costs."""
     return [

@@ -23,6 +23,7 @@ from cli import (
     land,
     manifests,
     replay,
+    scan,
     serve,
     up,
 )
@@ -30,6 +31,8 @@ from cli.errors import ExitCode, run_with_exit_code
 
 # The matrices are small: threads within one operation cost more than they save, and processes share the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# With colorama installed numba would colour its errors, and every terminal would get an escape when a command ends.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 app = typer.Typer(
     name="lagcast",
@@ -39,6 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo.demo)
+app.command()(scan.scan)
 app.command()(replay.replay)
 app.command()(up.up)
 app.command()(collect.collect)
@@ -78,7 +82,7 @@ def lagcast(
     """Replica counts for Kafka consumer groups, and the time of each change, with the price of every alternative.
 
     Results go to stdout, messages to stderr. Exit codes: 0 answered, 1 our failure, 2 usage or configuration,
-    3 refused under --strict, 4 Kafka, Java or Spark not reachable, 130 interrupted.
+    3 refused under --strict or --fail-if, 4 Kafka, Java or Spark not reachable, 130 interrupted.
     """
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.bounds import FailIf, parse_bound
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
-from cli.league_table import league_picture, league_table, lost_days, lost_days_sentence
+from cli.league_table import FIGURES, figures, league_picture, league_table, lost_days, lost_days_sentence
 from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
 from cli.progress import Talk
 from cli.report import HtmlFile, require_place, write_report
@@ -75,6 +76,7 @@ def replay(
         float | None,
         typer.Option(min=0.000001, help="Price of one replica for one hour. By default costs are in pod-hours."),
     ] = None,
+    fail_if: FailIf = None,
     output: Output = OutputFormat.TABLE,
     output_file: OutputFile = None,
     html: HtmlFile = None,
@@ -93,6 +95,7 @@ def replay(
     from replay.trace import judged_days, read_trace
     from replay.world import World
 
+    bound = parse_bound(fail_if, FIGURES)
     require_place(html)
     load = read_trace(trace)
     rivals, own = parse_rivals(against), own_rivals(manifest or (), ceiling=partitions)
@@ -123,7 +126,7 @@ def replay(
     if html is not None:
         said = (f"{announcement}.", f"{lost_days_sentence(league)}.")
         write_report(html, f"Replay of {load.name}", [league_picture(league)], sentences=said, talk=talk)
-    return ExitCode.OK
+    return ExitCode.OK if bound is None else bound.code(figures(league), talk=talk)
 
 
 def parse_rivals(text: str) -> tuple[str, ...]:

@@ -41,28 +41,33 @@ class Backfill:
     """
 
     present: tuple[OffsetSample, ...]
-    spans: Mapping[str, Span]
+    spans: Mapping[str, tuple[Span, ...]]
     left_out: frozenset[str]
 
     @property
-    def minutes(self) -> range:
+    def minutes(self) -> Sequence[int]:
         """The minutes to request, counted from 1970, the newest first: each is a request to every broker concerned."""
-        if not self.spans:
-            return range(0)
-        first = min(span.first for span in self.spans.values())
-        last = max(span.last for span in self.spans.values())
-        return range(minute_number(last), minute_number(first) - 1, -1)
+        spans = {span for own in self.spans.values() for span in own}
+        wanted = {minute for span in spans for minute in range(minute_number(span.first), minute_number(span.last) + 1)}
+        return sorted(wanted, reverse=True)
 
     @property
     def samples(self) -> int:
         """The number of rows if every partition answers."""
-        return sum(self.spans[sample.group].minutes for sample in self.present)
+        return sum(span.minutes for sample in self.present for span in self.spans[sample.group])
 
 
 def plan_backfill(
-    kafka: KafkaRequests, present: Sequence[OffsetSample], *, since: datetime, known_from: Mapping[str, datetime]
+    kafka: KafkaRequests,
+    present: Sequence[OffsetSample],
+    *,
+    since: datetime,
+    known_from: Mapping[str, datetime],
+    known_until: Mapping[str, datetime] | None = None,
 ) -> Backfill:
     """The past in Kafka from `since` until now, or until a group's own samples begin (`known_from`).
+
+    With `known_until`, the last of those samples, also what came after them.
 
     Errors: AdapterError if the brokers do not answer.
     """
@@ -71,17 +76,27 @@ def plan_backfill(
     oldest: Mapping[Partition, FirstMessage | None] = {}
     for _, answers in kafka.offsets_at({_key(sample) for sample in wanted}, [EPOCH]):
         oldest = _answered(answers)
-    spans = {}
+    spans: dict[str, tuple[Span, ...]] = {}
     for group in sorted({sample.group for sample in wanted}):
         own = [sample for sample in wanted if sample.group == group]
         began = _began(own, oldest)
-        until = min(known_from.get(group, own[0].sampled_at), *(sample.sampled_at for sample in own))
-        last = _minute(minute_number(until - timedelta(microseconds=1)))
-        first = None if began is None else _minute(minute_number(max(since, began)) + 1)
-        if first is not None and first < last:
-            spans[group] = Span(first=first, last=last)
+        if began is None:
+            continue
+        now = min(sample.sampled_at for sample in own)
+        begins = [(max(since, began), min(known_from.get(group, now), now))]
+        if known_until is not None and group in known_until:
+            begins.append((max(since, began, known_until[group]), now))
+        found = tuple(span for span in (_span(after, before) for after, before in begins) if span is not None)
+        if found:
+            spans[group] = found
     kept = tuple(sample for sample in wanted if sample.group in spans)
     return Backfill(present=kept, spans=spans, left_out=left_out)
+
+
+def _span(after: datetime, before: datetime) -> Span | None:
+    """The whole minutes between two instants; None where there are fewer than two."""
+    first, last = _minute(minute_number(after) + 1), _minute(minute_number(before - timedelta(microseconds=1)))
+    return Span(first=first, last=last) if first < last else None
 
 
 def stamped_ahead(kafka: KafkaRequests, present: Sequence[OffsetSample], *, now: datetime) -> dict[str, float]:
@@ -105,8 +120,9 @@ def past_samples(kafka: KafkaRequests, plan: Backfill, past: PastCommits) -> Ite
     Errors: AdapterError if the brokers stop answering; the days that were returned before are complete.
     """
     ends = {_key(sample): sample.end_offset for sample in plan.present}
-    for begin in range(0, len(plan.minutes), CHUNK_MINUTES):
-        instants = map(_minute, plan.minutes[begin : begin + CHUNK_MINUTES])
+    minutes = plan.minutes
+    for begin in range(0, len(minutes), CHUNK_MINUTES):
+        instants = map(_minute, minutes[begin : begin + CHUNK_MINUTES])
         yield tuple(
             sample
             for instant, answers in kafka.offsets_at(ends, instants)
@@ -122,8 +138,8 @@ def _samples(
     found: Mapping[Partition, FirstMessage | None],
 ) -> Iterator[OffsetSample]:
     for now in plan.present:
-        key, span = _key(now), plan.spans[now.group]
-        if not span.first <= instant <= span.last or key not in found:
+        key = _key(now)
+        if key not in found or not any(span.first <= instant <= span.last for span in plan.spans[now.group]):
             continue
         message = found[key]
         # Without a later message, the end offset was the same as now.

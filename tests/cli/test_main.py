@@ -13,6 +13,7 @@ import pytest
 Lagcast = Callable[..., tuple[int, str, str]]
 COMMANDS = (
     "demo",
+    "scan",
     "replay",
     "up",
     "collect",

@@ -1,5 +1,7 @@
 """`lagcast replay`: it reads the user's own load and prints a league table."""
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -52,13 +54,15 @@ def test_the_same_seed_gives_the_same_document(lagcast: Lagcast, hour: Path) -> 
 @pytest.mark.slow
 def test_the_first_table_is_charged_alike(lagcast: Lagcast, hour: Path) -> None:
     """In CSV each cost is the sum of its items, and a fixed count is never moved."""
-    _, out, _ = lagcast("replay", "--trace", hour, "--against", "fixed", "-o", "csv")
-    header, *rows = (line.split(",") for line in out.splitlines())
-    for row in rows:
-        record = dict(zip(header, row, strict=True))
+    words = ("replay", "--trace", hour, "--against", "fixed", "-o", "csv")
+    code, out, err = lagcast(*words, "--fail-if", "moves < 0")
+    assert (code, "--fail-if" in err) == (0, False)
+    assert lagcast(*words, "--fail-if", "saving < 1e9")[0] == 3
+    records = list(csv.DictReader(io.StringIO(out)))
+    for record in records:
         items = sum(float(record[f"cost_{item}"]) for item in ("pods", "late", "duplicates"))
         assert items == pytest.approx(float(record["cost"]))
-    assert dict(zip(header, rows[0], strict=True))["moves"] == "0"
+    assert records[0]["moves"] == "0"
 
 
 OWN = """

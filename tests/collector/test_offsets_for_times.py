@@ -170,6 +170,23 @@ def test_stored_minutes_are_not_requested_again() -> None:
     assert known_past(cluster, until=first[0].sampled_at) == []
 
 
+def test_what_came_after_known_samples_is_requested_on_demand_and_what_is_known_is_not() -> None:
+    """Samples from 40 to 20 minutes ago: the ten minutes before them, and the nineteen since, no minute twice."""
+    cluster = MemoryLogs({0: minutes_ago(*range(51))})
+    kafka = cluster.requests()
+    plan = plan_backfill(
+        kafka,
+        cluster.present(),
+        since=NOON - timedelta(days=1),
+        known_from={"orders": NOON - timedelta(minutes=40)},
+        known_until={"orders": NOON - timedelta(minutes=20)},
+    )
+    chunks = list(past_samples(kafka, plan, PastCommits()))
+    ago = [round((NOON - sample.sampled_at) / timedelta(minutes=1)) for chunk in chunks for sample in chunk]
+    assert ago == [*range(1, 20), *range(41, 50)]
+    assert plan.samples == len(ago) == len(plan.minutes)
+
+
 def test_compacted_topics_are_left_out() -> None:
     """A compacted topic is left out, as its offsets do not count the messages that were produced."""
     cluster = MemoryLogs({0: minutes_ago(9, 5)}, policy="compact,delete")

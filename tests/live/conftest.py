@@ -22,7 +22,7 @@ from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
-from tests.cli.conftest import feature_table, lagcast
+from tests.cli.conftest import feature_table, lagcast, lagcast_process
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.harness.browser import BrowserError, fetched_browser, tools_to_fetch
 from tests.live.harness.clients import create_topic, fresh_name, produce, wait_until
@@ -36,7 +36,7 @@ from tests.live.harness.scalers import MANIFESTS, install, orders_in, recommende
 from tests.live.harness.secured import Secured, secured_broker
 from tests.live.harness.shop import Shop
 
-__all__ = ["feature_table", "lagcast"]
+__all__ = ["feature_table", "lagcast", "lagcast_process"]
 
 # The fixtures that stand for parts which are built, in the order in which scripts/build_parts.py gets them ready, and
 # the names under which the cache holds what is finished, before its version.
