@@ -1,6 +1,6 @@
 """The assembled service: routes, errors as problems, and no resource that a browser loads from another host."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -11,11 +11,12 @@ from starlette.staticfiles import StaticFiles
 from api import openapi, problems, routes
 from api.access.guard import Access, Guard
 from api.events import Events
-from api.pages.routes import Pages, routes_of
+from api.pages.routes import About, Pages, routes_of
 from api.reading import Reader
 from api.slices import Slices
 from api.turns import Turns
 from recommender.adapters.metrics import Metrics
+from recommender.configuring.effective import Effective
 from recommender.configuring.settings import InForce
 from recommender.known_groups import KnownGroups
 from recommender.ports import DecisionStore, LongForecasts
@@ -33,6 +34,7 @@ def create_app(
     access: Access | None = None,
     is_deciding: Callable[[], bool] = lambda: False,
     hangs: Callable[[], bool] = lambda: False,
+    effective: Sequence[Effective] = (),
 ) -> FastAPI:
     """The REST service over `store`.
 
@@ -41,6 +43,7 @@ def create_app(
     `/metrics`; by default it is a page without counts. `known_groups` are those of the loop in this process, for
     what-ifs and pictures; without them there is nothing to ask about, and no past to show. `access` has who is let in;
     without it whoever asks is. While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
+    `effective` settings are shown on their page, with their origins.
     """
     reader = Reader(
         store=store,
@@ -59,7 +62,8 @@ def create_app(
     )
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
-    pages, events = Pages(reader, turns), Events(reader, turns)
+    about = About(version=version, started_at=clock(), settings=tuple(effective))
+    pages, events = Pages(reader, turns, about), Events(reader, turns)
     app.include_router(routes.service(reader, turns, pages, hangs=hangs))
     app.include_router(routes_of(pages, events))
     # Whoever stops the server closes them first: it waits for all its answers, and these have no end of their own.

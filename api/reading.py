@@ -78,6 +78,14 @@ class Reader:
         ledgers = ((group_key(d.cluster, d.group), _ledger_in(d)) for d in shown)
         return page, {key: ledger for key, ledger in ledgers if ledger is not None}
 
+    def decisions(self, *, cursor: str | None, limit: int) -> tuple[tuple[wire.DecisionV1, ...], str | None]:
+        """The last decisions on the `limit` groups after `cursor`, in full, and the cursor of the page behind."""
+        after = group_of_cursor(cursor) if cursor is not None else None
+        decisions = self.store.latest_page(after=after, limit=limit + 1)
+        shown = decisions[:limit]
+        following = group_key(shown[-1].cluster, shown[-1].group) if len(decisions) > limit else None
+        return tuple(map(self._as_wire, shown)), following
+
     def group(self, key: str) -> wire.Group:
         """Identity and latest decision of the group with this key."""
         decision = self._latest(key)

@@ -78,6 +78,7 @@ def serve(
     settings = settings_of(config, state_dir=state_dir)
     options = ServiceOptions(
         settings=settings,
+        config=config,
         connection=client_settings(client_config),
         bootstrap=bootstrap,
         publish=publish,

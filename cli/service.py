@@ -1,6 +1,7 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when a command runs, so that `--help` answers in 0.2 s
 """The service of `lagcast up` and `lagcast serve`: REST, KEDA's port, objects, topics, and the loop that decides."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -81,6 +82,7 @@ class ServiceOptions:
     node_prices: str = ""
     prometheus: str = ""
     access: AccessOptions = field(default_factory=AccessOptions)
+    config: Path | None = None
 
     @property
     def prices_at(self) -> PricesAt | None:
@@ -195,6 +197,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
     from recommender.borders import Borders
+    from recommender.configuring.effective import effective_settings
     from recommender.instants import Pulse
     from recommender.known_groups import KnownGroups
 
@@ -242,6 +245,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             is_deciding=deciding.is_set,
             hangs=pulse.hangs,
             access=access,
+            effective=effective_settings(options.config, os.environ),
         )
         bound = listen(host, _port_of(options), search=False)
         limits = Limits(tls_context=None if certificate is None else certificate.context)

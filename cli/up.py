@@ -166,6 +166,7 @@ def up(
     )
     options = ServiceOptions(
         settings=settings,
+        config=config,
         connection=connection,
         bootstrap=bootstrap or None,
         publish=publish,

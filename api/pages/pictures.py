@@ -9,6 +9,7 @@ from api.pictures.fleet import fleet
 from api.pictures.lag import lag
 from api.pictures.ledger import group_ledger
 from api.pictures.picture import Picture
+from api.pictures.rebalances import rebalances
 from api.pictures.replicas import replicas
 from api.pictures.states import states
 from api.pictures.waterfall import waterfall
@@ -30,6 +31,7 @@ def of_group(view: GroupView) -> Pictures:
         fan(view.day, advice, view.hourly_advice),
         replicas(view.day, advice),
         lag(view.day, advice),
+        rebalances(view.day, view.moves),
         *([] if view.ledger is None else [group_ledger(view.ledger)]),
     ]
     return {picture.name: picture for picture in drawn} | of_decision(view.latest)

@@ -1,7 +1,9 @@
 """The routes of the page: the fleet at `/`, a group, a decision, their pictures, and the events that renew them."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import urlencode
@@ -16,12 +18,13 @@ from api.events import Events
 from api.keys import group_of_key
 from api.pages.pictures import Pictures, of_decision, of_fleet, of_group
 from api.pages.render import rendered
-from api.pages.views import DecisionView, GroupView
+from api.pages.views import DecisionView, GroupView, QualityView, quality_row
 from api.pictures.picture import LIGHT, THEMES
 from api.problems import NotFoundError, meaning
 from api.reading import Reader
 from api.turns import Turns
 from api.wording import without_addresses
+from recommender.configuring.effective import DEFAULT, Effective
 from recommender.ports import AdapterError, Group
 
 _log = structlog.get_logger()
@@ -42,12 +45,22 @@ class _Fleet:
     checks: tuple[tuple[str, str | None], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """The service itself: its version, its beginning, and the settings that it was started with."""
+
+    version: str
+    started_at: datetime
+    settings: tuple[Effective, ...] = ()
+
+
 class Pages:
     """What is shown is made once for a page and its pictures, and again when something new was decided."""
 
-    def __init__(self, reader: Reader, turns: Turns) -> None:
+    def __init__(self, reader: Reader, turns: Turns, about: About) -> None:
         self._reader = reader
         self._turns = turns
+        self._about = about
 
     async def fleet(self, *, cluster: str, group_id: str, cursor: str) -> Response:
         """A page of groups with what each has and should have, from `cursor` on; an empty name stands for any."""
@@ -70,6 +83,40 @@ class Pages:
             )
 
         return await _or_problem("", made)
+
+    async def quality(self, cursor: str) -> Response:
+        """The data that the last decisions rest on, from `cursor` on."""
+
+        def read() -> QualityView:
+            decisions, following = self._reader.decisions(cursor=cursor or None, limit=ROWS)
+            checks = self._reader.readiness()
+            return QualityView(rows=tuple(map(quality_row, decisions)), checks=checks, next=following)
+
+        async def made() -> Response:
+            view = await self._turns.run(read)
+            return rendered(
+                "quality.html",
+                root="",
+                title="Data",
+                rows=view.rows,
+                counts=view.counts,
+                checks=view.checks,
+                is_first=not cursor,
+                following="?" + urlencode({"cursor": view.next}) if view.next else "",
+            )
+
+        return await _or_problem("", made)
+
+    def settings(self) -> Response:
+        """The settings in force, each with its origin; no path and no address is told."""
+        return rendered(
+            "settings.html",
+            root="",
+            title="Settings",
+            version=self._about.version,
+            started_at=self._about.started_at,
+            settings=[_shown(each) for each in self._about.settings],
+        )
 
     async def groups(self, cluster: str, group_id: str, cursor: str) -> tuple[_Fleet, Pictures]:
         """The groups from `cursor` on, and their pictures."""
@@ -119,6 +166,14 @@ def routes_of(pages: Pages, events: Events) -> APIRouter:
 
 
 def _add_pages(routes: APIRouter, pages: Pages) -> None:
+    @routes.get("/quality")
+    async def quality(cursor: str = "") -> Response:
+        return await pages.quality(cursor)
+
+    @routes.get("/settings")
+    async def settings() -> Response:
+        return pages.settings()
+
     @routes.get("/groups/{group_key}")
     async def group(group_key: str) -> Response:
         async def made() -> Response:
@@ -187,6 +242,14 @@ async def _or_problem(root: str, made: Callable[[], Awaitable[Response]]) -> Res
         return rendered(
             "problem.html", status=status, root=root, title=status.phrase, sentence=without_addresses(sentence)
         )
+
+
+def _shown(setting: Effective) -> dict[str, str]:
+    """A setting as its page shows it: the kind of its origin alone, and no address in its value."""
+    value = setting.value if isinstance(setting.value, str) else json.dumps(setting.value, ensure_ascii=False)
+    kind = "environment" if setting.origin.startswith("LAGCAST_") else "file"
+    origin = setting.origin if setting.origin == DEFAULT else kind
+    return {"key": setting.key, "value": without_addresses(value), "origin": origin}
 
 
 def _group(reader: Reader, key: str) -> GroupView:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from api import schemas as wire
 from api.keys import group_key
+from api.parts import DataQuality
 
 # A forecast is shown in steps of so many minutes.
 STEP_MINUTES = 10
@@ -74,3 +75,39 @@ class GroupView:
     def now(self) -> DecisionView:
         """The latest decision."""
         return DecisionView(decision=self.latest, explanation=self.explanation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityRow:
+    """What the last decision on one group rests on; `data` is None for a refusal, which has a `reason`."""
+
+    key: str
+    cluster: str
+    group_id: str
+    data: DataQuality | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityView:
+    """The data of a page of groups, the counts that any of them has, and the checks of the service."""
+
+    rows: tuple[QualityRow, ...]
+    checks: tuple[tuple[str, str | None], ...]
+    next: str | None
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The names of the counts, as in the feature table."""
+        return tuple(dict.fromkeys(name for row in self.rows if row.data is not None for name in row.data.counts))
+
+
+def quality_row(decision: wire.RecommendationV1 | wire.RefusalV1) -> QualityRow:
+    """The row of a group with this latest decision."""
+    return QualityRow(
+        key=group_key(decision.cluster, decision.group_id),
+        cluster=decision.cluster,
+        group_id=decision.group_id,
+        data=decision.data if isinstance(decision, wire.RecommendationV1) else None,
+        reason=decision.reason.code,
+    )

@@ -49,7 +49,7 @@ function draw(figure, option) {
 // The pictures of a page come from the address that it names; those of a report stand in it.
 async function drawAll() {
   const figures = [...document.querySelectorAll("figure[data-picture]")];
-  const from = document.querySelector("main").dataset.pictures;
+  const from = document.querySelector("main")?.dataset.pictures;
   let options = {};
   if (from && figures.length) {
     const address = new URL(from, location.href);
@@ -123,7 +123,7 @@ async function refresh() {
 
 function follow() {
   const status = document.querySelector("#live");
-  const from = document.querySelector("main").dataset.events;
+  const from = document.querySelector("main")?.dataset.events;
   if (!from || !status) return;
   let seen = null;
   let running = Promise.resolve();

@@ -4,6 +4,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import structlog.testing
@@ -17,6 +18,7 @@ from api.keys import group_key
 from api.words import instant
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
+from recommender.configuring.effective import effective_settings
 from recommender.deciding.recommendation import GradedMove, LedgerStanding, Recommendation
 from recommender.ports import UnavailableError
 from tests.api.access_files import token_file
@@ -169,7 +171,11 @@ def test_a_page_has_its_pictures_as_options_and_as_tables(
     store.save(given)
     for path, root, names in (
         ("/", "/", {"fleet-0"}),
-        (f"/groups/{KEY}", f"/groups/{KEY}/", {"states", "fan", "replicas", "lag", "waterfall", "ledger"}),
+        (
+            f"/groups/{KEY}",
+            f"/groups/{KEY}/",
+            {"states", "fan", "replicas", "lag", "waterfall", "ledger", "rebalances"},
+        ),
         (f"/recommendations/{given.recommendation_id}", f"/recommendations/{given.recommendation_id}/", {"waterfall"}),
     ):
         text = service.get(path, headers=BROWSER).text
@@ -182,6 +188,50 @@ def test_a_page_has_its_pictures_as_options_and_as_tables(
             assert table.headers["content-type"].startswith("text/csv")
             assert f"pictures/{name}.csv" in text
         assert service.get(f"{root}pictures/other.csv").status_code == 404
+
+
+def test_the_data_of_groups_are_a_page_with_what_is_missing(
+    store: SqlDecisionStore,
+    read: Callable[..., Page],
+    advice: Callable[..., Recommendation],
+    refusal: Callable[..., Refusal],
+) -> None:
+    """Age, history and counts of each group's data; a refusal is a row with its reason, and no figure is invented."""
+    store.save(advice())
+    store.save(refusal(group="billing"))
+    page = read("/quality")
+    assert "orders prod-eu 2026-01-05 11:59:38 UTC 22 s 14 d weekly 3 0" in page.text
+    assert "billing prod-eu unknown unknown unknown unknown unknown unknown history stale" in page.text
+    assert "Store: ok" in page.text
+    assert f"groups/{KEY}" in page.links
+    for number in range(51):
+        store.save(advice(recommendation_id=f"r-{number}", group=f"g{number:02}"))
+    (following,) = [link for link in read("/quality").links if link.startswith("quality?")]
+    assert "orders" in read(f"/{following}").text
+
+
+def test_an_empty_store_has_no_data_to_tell_of(read: Callable[..., Page]) -> None:
+    """And names the command that looks further."""
+    text = read("/quality").text
+    assert "First cycle: no decision has been made yet" in text
+    assert "lagcast doctor" in text
+
+
+def test_the_settings_are_a_page_with_the_origin_of_each(store: SqlDecisionStore, clock: Clock, tmp_path: Path) -> None:
+    """And without where anything is: neither the file's path, nor the store's address, nor the state folder."""
+    path = tmp_path / "lagcast.yaml"
+    path.write_text("decision: {currency: EUR}\n")
+    variables = {
+        "LAGCAST_DECISION__CYCLE_SECONDS": "20",
+        "LAGCAST_STORE_URL": "postgresql+psycopg://me:secret@db/lagcast",
+    }
+    app = create_app(store, clock=clock, version="0.1.0", effective=effective_settings(path, variables))
+    page = Page(TestClient(app).get("/settings", headers=BROWSER).text)
+    assert "decision.currency EUR file" in page.text
+    assert "decision.cycle_seconds 20 environment" in page.text
+    assert "store_url ADDRESS environment" in page.text
+    assert "port 8686 default" in page.text
+    assert not [word for word in ("secret", str(tmp_path), "db/lagcast") if word in page.text]
 
 
 def test_a_refusal_names_reason_and_next_step(
