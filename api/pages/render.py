@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from api import words
+from api.pictures.html import in_words
 from api.pictures.picture import Cell, Table
 
 # Styles and pictures come from this service alone, nothing is run that stands in the page itself, and no other site
@@ -59,11 +60,7 @@ def _time(written: Callable[[datetime], str], at: datetime | None) -> str:
 
 def _cell(value: Cell) -> str:
     """A value of a table in words."""
-    if isinstance(value, datetime):
-        return _time(words.instant, value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, str) else words.number(value)
+    return _time(words.instant, value) if isinstance(value, datetime) else in_words(value)
 
 
 def _thinned(table: Table) -> Sequence[tuple[Cell, ...]]:
