@@ -11,6 +11,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
+from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
 
 DECIDED_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -40,8 +41,11 @@ class Days:
         return [_row(cluster, group, end) for end in ends]
 
 
-def decisions(group: str, *, cycles: int) -> Iterator[Recommendation]:
-    """What the loop decides on the group in so many cycles, a minute apart, the last of them at DECIDED_AT."""
+def decisions(group: str, *, cycles: int, known_groups: KnownGroups | None = None) -> Iterator[Recommendation]:
+    """What the loop decides on the group in so many cycles, a minute apart, the last of them at DECIDED_AT.
+
+    What it then knows of the group, its last day among that, is kept in `known_groups`.
+    """
     store = SqlDecisionStore("sqlite://")
     loop = Recommender(
         histories=Days(group),
@@ -49,6 +53,7 @@ def decisions(group: str, *, cycles: int) -> Iterator[Recommendation]:
         settings=_DECISION,
         store=store,
         timer=perf_counter,
+        known_groups=KnownGroups() if known_groups is None else known_groups,
     )
     for before in reversed(range(cycles)):
         (decision,) = loop.run_once(now=DECIDED_AT - timedelta(minutes=before))
