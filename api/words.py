@@ -10,15 +10,16 @@ UNKNOWN = "unknown"
 def number(value: float | None, *, digits: int = 3) -> str:
     """A figure to so many digits, thousands apart.
 
-    >>> number(12345.6), number(0.01234), number(8), number(None)
-    ('12,300', '0.0123', '8', 'unknown')
+    >>> number(12345.6), number(0.01234), number(8), number(0.09999999), number(None)
+    ('12,300', '0.0123', '8', '0.100', 'unknown')
     """
     if value is None:
         return UNKNOWN
-    if value == 0:
+    rounded = float(f"{value:.{digits - 1}e}")
+    if rounded == 0:
         return "0"
-    decimals = digits - 1 - floor(log10(abs(value)))
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}".removesuffix(f".{'0' * decimals}")
+    decimals = digits - 1 - floor(log10(abs(rounded)))
+    return f"{rounded:,.{max(decimals, 0)}f}".removesuffix(f".{'0' * decimals}")
 
 
 def amount(value: float | None, currency: str | None) -> str:
@@ -74,6 +75,16 @@ def clock(at: datetime) -> str:
     '12:00'
     """
     return f"{at:%H:%M}"
+
+
+def short(name: str, *, most: int = 32) -> str:
+    """A name for a sentence: of a longer one its beginning and its end.
+
+    >>> short("orders"), short("payments-" * 20 + "eu-west")
+    ('orders', 'payments-payment...yments-eu-west')
+    """
+    half = (most - 3) // 2
+    return name if len(name) <= most else f"{name[: most - 3 - half + 1]}...{name[-half:]}"
 
 
 def code_in_words(code: str) -> str:

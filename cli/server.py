@@ -102,7 +102,9 @@ def serving(app: "FastAPI", bound: socket.socket, limits: Limits | None = None) 
         bound.listen(QUEUE)  # the server has set it to what it accepts at once
         yield
     finally:
-        app.state.events.close()
+        events = getattr(app.state, "events", None)
+        if events is not None:
+            events.close()
         server.should_exit = True
         thread.join(timeout=START_LIMIT_SECONDS)
         bound.close()

@@ -74,6 +74,7 @@ class Pages:
                 root="",
                 title="Groups",
                 groups=view.page.groups,
+                has_namespaces=any(each.namespace for each in view.page.groups),
                 asked={"cluster": cluster, "group_id": group_id},
                 is_first=not cursor,
                 following=following if view.page.next else "",

@@ -7,7 +7,7 @@ from functools import partial
 from api import schemas as wire
 from api.pictures.picture import Column, Option, Picture, Table, Theme, millis, value_axis
 from api.pictures.timeline import ENDS_AT, MINUTE, Span, line, minutes, over_time, present, span_of
-from api.words import UNKNOWN, clock, number
+from api.words import UNKNOWN, clock, duration, number
 
 _RATE = "produce_messages_per_second"
 
@@ -70,11 +70,10 @@ def _sentence(table: Table, span: Span) -> str:
         for at, high in zip(table.column("ends_at"), table.column("p95"), strict=True)
         if at > span.now and high
     ]
-    peak = (
-        f"at most {number(max(ahead)[0])} are expected until {clock(span.ends_at)}, at {clock(max(ahead)[1])}"
-        if ahead
-        else ""
-    )
+    peak = ""
+    if ahead:
+        (most, at), span_ahead = max(ahead), duration((span.ends_at - span.now).total_seconds())
+        peak = f"at most {number(most)} are expected in the next {span_ahead}, at {clock(at)}"
     judged = [outside for outside in table.column("outside") if outside is not None]
     held = f"{1.0 - sum(judged) / len(judged):.0%} of {len(judged):,} minutes were inside of the band" if judged else ""
     told = "; ".join(part for part in (now, peak, held) if part) or f"the produce rate is {UNKNOWN}"

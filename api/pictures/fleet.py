@@ -6,7 +6,7 @@ from functools import partial
 from api import schemas as wire
 from api.pictures.patterns import mixed
 from api.pictures.picture import MOST_POINTS, Column, Option, Picture, Table, Theme, base
-from api.words import amount, number
+from api.words import amount, number, short
 
 # So many groups have a box of their own, and all others one together.
 BOXES = min(500, MOST_POINTS - 1)
@@ -61,7 +61,7 @@ def _sentence(rows: Sequence[tuple[str, str, str | None, float, float | None]], 
     begin = f"{len(rows)} group{'' if len(rows) == 1 else 's'} cost{'s' if len(rows) == 1 else ''} "
     saves = f"the advice in force would save {amount(savings, currency)} over its horizon"
     most = max(rows, key=lambda row: row[4] or 0.0, default=None)
-    where = f", most of it in {most[0]}" if most is not None and (most[4] or 0.0) > 0 and len(rows) > 1 else ""
+    where = f", most of it in {short(most[0])}" if most is not None and (most[4] or 0.0) > 0 and len(rows) > 1 else ""
     left_out = f" Nothing is counted yet for {uncounted} more." if uncounted else ""
     return f"{begin}{amount(total, f'{currency}/h')} together; {saves}{where}.{left_out}"
 

@@ -85,7 +85,8 @@ function showTimes() {
   for (const time of document.querySelectorAll("time[data-as]")) {
     time.textContent = instantOf(time.dateTime, time.dataset.as);
   }
-  for (const name of document.querySelectorAll("[data-zone]")) name.textContent = zone === "utc" ? "UTC" : "local time";
+  const told = { utc: "Times are in UTC.", local: "Times are local ones, but for those in sentences, which are in UTC." };
+  for (const place of document.querySelectorAll("[data-zone]")) place.textContent = told[zone];
 }
 
 function chooseZone() {
@@ -109,7 +110,8 @@ async function refresh() {
   const answer = await fetch(location.href, { headers: { accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = [...document.querySelectorAll("[data-live]")];
-  if (!answer.ok || parts.some(({ id }) => !page.getElementById(id))) {
+  const figures = (of) => of.querySelectorAll("figure[data-picture]").length;
+  if (!answer.ok || figures(page) !== figures(document) || parts.some(({ id }) => !page.getElementById(id))) {
     location.reload(); // another page now: of a refusal instead of advice, for instance
     return;
   }

@@ -153,10 +153,19 @@ def _would(account: LedgerAccount) -> str:
     return f"{name} would have cost {account.total:.2f}{'' if account.distinguishable else ' (too near to tell)'}"
 
 
+_QUANTITIES = {
+    "price_per_late_message": "a price of {} for a late message",
+    "rebalance_pause_seconds": "a rebalance pause of {} s",
+    "capacity_messages_per_second_per_replica": "a capacity of {} messages/s for a replica",
+    "forecast_peak_messages_per_second": "a forecast peak of {} messages/s",
+}
+
+
 def reversals(advice: Recommendation) -> tuple[str, ...]:
     """What would reverse the decision, all else equal, one sentence a quantity, the nearest first."""
     return tuple(
-        f"Another decision from {point.quantity} {_rounded(point.turning)} on, in place of {_rounded(point.present)}."
+        f"Another decision from {_QUANTITIES[point.quantity].format(_rounded(point.turning))} on, in place of "
+        f"{_rounded(point.present)}."
         for point in advice.sensitivity
     )
 

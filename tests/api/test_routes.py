@@ -182,7 +182,7 @@ def test_a_decision_is_explained_in_sentences(
     explained = service.get("/api/v1/recommendations/r-1/explanation").json()
     assert explained["sentences"] == list(advice().sentences)
     assert any(sentence.startswith("A move stops what it moves 6.4 s") for sentence in explained["known"])
-    assert explained["reversals"] == ["Another decision from rebalance_pause_seconds 30 on, in place of 12."]
+    assert explained["reversals"] == ["Another decision from a rebalance pause of 30 s on, in place of 12."]
     refused = service.get(f"/api/v1/recommendations/{decision_id(refusal())}/explanation").json()
     assert (refused["kind"], refused["sentences"]) == ("Refusal", [refusal().sentence])
     assert refused["remedy"] == refusal().remedy

@@ -208,8 +208,8 @@ def test_a_table_that_is_wider_than_a_phone_scrolls_by_keyboard(site: Site, watc
 
 
 def test_the_longest_name_leaves_the_columns_beside_it_in_sight(site: Site, watched: Callable[..., Watched]) -> None:
-    """On a laptop all but the last are seen, and on a phone one more; a short name stays in one line."""
-    for width, seen in ((WIDTHS[0], "Cluster"), (WIDTHS[1], "Reason")):
+    """On a laptop all but the last are seen, and on a phone what the group has; a short name stays in one line."""
+    for width, seen in ((WIDTHS[0], "Has"), (WIDTHS[1], "Decided")):
         page = watched(viewport={"width": width, "height": HEIGHT}).page
         page.goto(site.address("fleet"))
         assert page.get_by_role("link", name=LONG_NAME).is_visible()

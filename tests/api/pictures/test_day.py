@@ -92,7 +92,7 @@ class TestFan:
         assert points_of(picture, "Expected at least")[-1][1] == 90.0
         assert "98% of 60 minutes were inside of the band" in picture.sentence
         assert "100 messages/s came in the minute until 12:00" in picture.sentence
-        assert "at most 110 are expected until 13:00" in picture.sentence
+        assert "at most 110 are expected in the next 1 h, at 13:00" in picture.sentence
 
     def test_a_newer_forecast_takes_the_place_of_an_older_one(self, sent: MakeSent) -> None:
         """That of 11:30 stands from 11:31 on."""

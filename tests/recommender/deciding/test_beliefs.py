@@ -206,7 +206,7 @@ def test_what_would_reverse_a_decision_is_a_sentence_a_quantity(advice: MakeAdvi
     """Each has its figure now and the one from which on the decision is another; none is made up."""
     point = TurningPoint(quantity="rebalance_pause_seconds", present=12.0, turning=30.25)
     assert reversals(advice(sensitivity=(point,))) == (
-        "Another decision from rebalance_pause_seconds 30.2 on, in place of 12.",
+        "Another decision from a rebalance pause of 30.2 s on, in place of 12.",
     )
     assert reversals(advice()) == ()
 
