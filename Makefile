@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs page-picture sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -181,6 +181,9 @@ docs: $(READY) ## rewrite what is made of the code: docs/settings.md, docs/licen
 	@$(BIN)/lagcast export dashboard > deploy/chart/files/dashboard.json
 	@$(BIN)/python scripts/chart_schema.py > deploy/chart/values.schema.json
 	@$(BIN)/python scripts/licences_page.py > docs/licences.md
+
+page-picture: $(READY) ## draw docs/page.png anew: the page of the demo's group, in the browser of the tests
+	@PYTHONPATH=. $(BIN)/python scripts/page_picture.py
 
 sbom: $(READY) ## the packages that lagcast needs, with the hashes of their files, as CycloneDX: build/sbom.json
 	@$(BIN)/python scripts/sbom.py
