@@ -12,6 +12,7 @@ from api import openapi, problems, routes
 from api.access.guard import Access, Guard
 from api.events import Events
 from api.pages.routes import About, Pages, routes_of
+from api.pages.work import Work
 from api.reading import Reader
 from api.slices import Slices
 from api.turns import Turns
@@ -35,6 +36,7 @@ def create_app(
     is_deciding: Callable[[], bool] = lambda: False,
     hangs: Callable[[], bool] = lambda: False,
     effective: Sequence[Effective] = (),
+    work: Work | None = None,
 ) -> FastAPI:
     """The REST service over `store`.
 
@@ -43,7 +45,7 @@ def create_app(
     `/metrics`; by default it is a page without counts. `known_groups` are those of the loop in this process, for
     what-ifs and pictures; without them there is nothing to ask about, and no past to show. `access` has who is let in;
     without it whoever asks is. While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
-    `effective` settings are shown on their page, with their origins.
+    `effective` settings are shown on their page, with their origins; `work` is shown before there is a decision.
     """
     reader = Reader(
         store=store,
@@ -62,8 +64,8 @@ def create_app(
     )
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
-    about = About(version=version, started_at=clock(), settings=tuple(effective))
-    pages, events = Pages(reader, turns, about), Events(reader, turns)
+    about = About(version=version, started_at=clock(), settings=tuple(effective), work=work or Work())
+    pages, events = Pages(reader, turns, about), Events(reader, turns, about.work)
     app.include_router(routes.service(reader, turns, pages, hangs=hangs))
     app.include_router(routes_of(pages, events))
     # Whoever stops the server closes them first: it waits for all its answers, and these have no end of their own.

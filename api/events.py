@@ -6,6 +6,7 @@ from functools import partial
 
 from fastapi.sse import ServerSentEvent
 
+from api.pages.work import Work
 from api.reading import Reader
 from api.turns import Turns
 from recommender.ports import AdapterError, Group, decision_id
@@ -23,8 +24,9 @@ RETRY_MILLISECONDS = 1000
 class Events:
     """The streams of one service; `close` ends them, because a server waits for all its answers when it stops."""
 
-    def __init__(self, reader: Reader, turns: Turns) -> None:
+    def __init__(self, reader: Reader, turns: Turns, work: Work) -> None:
         self._reader = reader
+        self._work = work
         self._turns = turns
         self._is_closed = False
 
@@ -33,10 +35,10 @@ class Events:
         self._is_closed = True
 
     def of_fleet(self) -> AsyncIterator[ServerSentEvent]:
-        """An event when anything was decided by this process."""
+        """An event when anything was decided by this process, or when its work has come further."""
 
         async def newest() -> object:
-            return self._reader.known_groups.changes
+            return self._reader.known_groups.changes + self._work.changes
 
         return self._changes(newest, every_seconds=FLEET_SECONDS)
 

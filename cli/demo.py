@@ -60,13 +60,16 @@ def demo(
     """
     from api.access.guard import Access
     from api.app import create_app
+    from api.pages.work import Work
+    from cli.league_table import league_picture, lost_days_sentence
     from cli.server import listen, serving, url_of
     from cli.wiring import settings_of, version
     from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
     from recommender.known_groups import KnownGroups
 
     log_to_stderr(logging.WARNING)
-    talk = Talk()
+    work = Work()
+    talk = Talk(work.stage)
     talk.line(
         f'lagcast {version()}  demo "orders": {days} days, {PARTITIONS} partitions, generated from seed {seed}. '
         "Nothing is contacted."
@@ -85,6 +88,7 @@ def demo(
         settings=settings,
         known_groups=known_groups,
         access=Access(hosts=[host]),
+        work=work,
     )
     with serving(app, bound):
         talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")
@@ -93,6 +97,7 @@ def demo(
         advice = wire_document(decided.decision, settings=settings, now=load.end_at)
         document = {**league_document(league), "url": url_of(bound), "decision": advice}
         write_league(league, document, output, output_file, talk=talk)
+        work.replay(league_picture(league), f"{lost_days_sentence(league)}.")
         talk.line(_answer(f"{url_of(bound)}/api/v1/groups"))
         talk.line(
             "next: `lagcast explain orders` shows the decision, `lagcast replay --trace FILE.csv` judges your load"

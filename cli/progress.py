@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,12 @@ class Stage:
 class Talk:
     """Prints progress on stderr. On a terminal running stages have a spinner; elsewhere only whole lines are printed.
 
-    Stages may run in parallel threads. stdout stays free for data.
+    Stages may run in parallel threads. stdout stays free for data. `on_stage` is told of each stage when it begins and
+    when it is over: its name, what it waits for or has made, and its seconds, None before its end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_stage: Callable[[str, str, float | None], object] = lambda *_: None) -> None:
+        self._on_stage = on_stage
         self._lock = threading.Lock()
         self._tick = "✔" if "utf" in (sys.stderr.encoding or "").lower() else "ok"
         self._spinner: Progress | None = None
@@ -73,10 +75,12 @@ class Talk:
         if waiting_for and self._spinner is None:
             self.line(f" .. {name:<10} {waiting_for}")
         task = self._show(f"{name:<10} {waiting_for}")
+        self._on_stage(name, waiting_for, None)
         try:
             yield stage
         finally:
             self._hide(task)
+        self._on_stage(name, stage.note, stage.seconds)
         self.line(f" {self._tick} {name:<10} {stage.note:<72} {stage.seconds:6.1f} s")
 
     def _show(self, description: str) -> "TaskID | None":

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -19,6 +19,7 @@ from api.keys import group_of_key
 from api.pages.pictures import Pictures, of_decision, of_fleet, of_group
 from api.pages.render import rendered
 from api.pages.views import DecisionView, GroupView, QualityView, quality_row
+from api.pages.work import Replayed, Work
 from api.pictures.picture import LIGHT, THEMES
 from api.problems import NotFoundError, meaning
 from api.reading import Reader
@@ -47,11 +48,12 @@ class _Fleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The service itself: its version, its beginning, and the settings that it was started with."""
+    """The service itself: its version, its beginning, the settings that it was started with, and its work."""
 
     version: str
     started_at: datetime
     settings: tuple[Effective, ...] = ()
+    work: Work = field(default_factory=Work)
 
 
 class Pages:
@@ -79,6 +81,7 @@ class Pages:
                 is_first=not cursor,
                 following=following if view.page.next else "",
                 checks=view.checks,
+                stages=self._about.work.stages,
                 pictures=pictures,
                 here="?" + urlencode({"cluster": cluster, "group_id": group_id, "cursor": cursor}),
             )
@@ -107,6 +110,17 @@ class Pages:
             )
 
         return await _or_problem("", made)
+
+    async def replay(self) -> Response:
+        """The replay of this process, how far it is, or the command that plays one."""
+        replayed, pictures = await self.replayed()
+        stages = self._about.work.stages
+        return rendered("replay.html", root="", title="Replay", replayed=replayed, stages=stages, pictures=pictures)
+
+    async def replayed(self) -> tuple[Replayed | None, Pictures]:
+        """The replay of this process, and its picture, if there is one."""
+        found = self._about.work.replayed
+        return found, {} if found is None else {found.picture.name: found.picture}
 
     def settings(self) -> Response:
         """The settings in force, each with its origin; no path and no address is told."""
@@ -162,6 +176,7 @@ def routes_of(pages: Pages, events: Events) -> APIRouter:
         "/recommendations/{recommendation_id}",
         lambda asked: pages.decision(asked.path_params["recommendation_id"]),
     )
+    _add_pictures(routes, "/replay", lambda _: pages.replayed())
     _add_events(routes, events)
     return routes
 
@@ -174,6 +189,10 @@ def _add_pages(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/settings")
     async def settings() -> Response:
         return pages.settings()
+
+    @routes.get("/replay")
+    async def replay() -> Response:
+        return await pages.replay()
 
     @routes.get("/groups/{group_key}")
     async def group(group_key: str) -> Response:

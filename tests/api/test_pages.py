@@ -15,6 +15,8 @@ from api.access.guard import Access
 from api.access.tokens import Tokens
 from api.app import create_app
 from api.keys import group_key
+from api.pages.work import Work
+from api.pictures.league import Standing, league
 from api.words import instant
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
@@ -217,6 +219,38 @@ def test_an_empty_store_has_no_data_to_tell_of(read: Callable[..., Page]) -> Non
     text = read("/quality").text
     assert "First cycle: no decision has been made yet" in text
     assert "lagcast doctor" in text
+
+
+def test_before_there_is_a_decision_a_page_shows_the_work_and_afterwards_its_replay(
+    store: SqlDecisionStore, clock: Clock
+) -> None:
+    """Each stage with what it waits for, or what came of it; then the league as a picture, with its sentence."""
+    work = Work()
+    service = TestClient(create_app(store, clock=clock, version="0.1.0", work=work))
+
+    def text(path: str) -> str:
+        return Page(service.get(path, headers=BROWSER).text).text
+
+    assert "No replay is played in this process" in text("/replay")
+    work.stage("Spark", "starting the JVM", None)
+    assert "Spark starting the JVM not over" in text("/")
+    assert "The replay is not over" in text("/replay")
+    work.stage("Spark", "4.3.0, Java 21", 7.9)
+    assert "Spark 4.3.0, Java 21 7.9 s" in text("/")
+    ours = Standing(
+        policy="lagcast",
+        replicas=7.0,
+        late=0.5,
+        duplicates=0,
+        late_share=0.01,
+        wait_p99_seconds=1,
+        moves=9,
+        part="ours",
+    )
+    work.replay(league([ours], currency="USD"), "lagcast was the cheapest.")
+    assert "lagcast was the cheapest." in text("/replay")
+    assert service.get("/replay/pictures").json().keys() == {"league"}
+    assert "lagcast" in service.get("/replay/pictures/league.csv").text
 
 
 def test_the_settings_are_a_page_with_the_origin_of_each(store: SqlDecisionStore, clock: Clock, tmp_path: Path) -> None:

@@ -17,8 +17,11 @@ from api.access.guard import Access
 from api.access.tokens import Tokens
 from api.app import create_app
 from api.keys import group_key
+from api.pages.work import Work
+from api.pictures.league import Standing, league
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.configuring.effective import effective_settings
 from recommender.deciding.recommendation import GradedMove, LedgerStanding
 from tests.api.access_files import token_file
 from tests.live.harness.browser import Below, Watched, running_browser, served_pages
@@ -58,11 +61,14 @@ class Site:
             "refusal": REFUSED,
             "decision": self.decision,
             "problem": "/groups/zzz",
+            "data": "/quality",
+            "settings": "/settings",
+            "replay": "/replay",
         }
         return f"{self.empty_url}/" if name == "empty" else self.url + paths[name]
 
 
-PAGES = ("fleet", "group", "long-name", "refusal", "decision", "problem", "empty")
+PAGES = ("fleet", "group", "long-name", "refusal", "decision", "problem", "empty", "data", "settings", "replay")
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +97,15 @@ def site(store: SqlDecisionStore, tmp_path_factory: pytest.TempPathFactory) -> I
     nothing = SqlDecisionStore(sqlite_url(tmp_path_factory.mktemp("empty") / "decisions.sqlite"))
     last = store.latest_recommendation(CLUSTER, "orders")
     assert last is not None
+    settings, work = effective_settings(None, {}), Work()
+    costs = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.5, 0.0, 0.0)}
+    standings = [
+        Standing(policy=name, replicas=cost, late=late, duplicates=0.0, late_share=share, wait_p99_seconds=1.0, moves=9)
+        for name, (cost, late, share) in costs.items()
+    ]
+    work.replay(league(standings, currency="USD"), "lagcast was the cheapest.")
     with (
-        served_pages(create_app(store, clock=_clock, version="0.1.0")) as url,
+        served_pages(create_app(store, clock=_clock, version="0.1.0", effective=settings, work=work)) as url,
         served_pages(create_app(nothing, clock=_clock, version="0.1.0")) as empty_url,
     ):
         yield Site(url, empty_url, f"/recommendations/{last.recommendation_id}")
@@ -168,7 +181,9 @@ def test_without_a_script_every_table_and_link_is_there(site: Site, watched: Cal
         shown[scripts] = (tables, _links(page))
     assert set(shown[True][0]) <= set(shown[False][0])
     assert shown[True][1] <= shown[False][1]
-    assert (len(shown[False][0]) > 0) == (name in {"fleet", "group", "long-name", "refusal", "decision"})
+    assert (len(shown[False][0]) > 0) == (
+        name in {"fleet", "group", "long-name", "refusal", "decision", "data", "settings", "replay"}
+    )
     assert len(shown[False][1]) >= 4
 
 
@@ -260,7 +275,7 @@ def test_behind_a_token_a_browser_asks_for_a_password(
         assert answer.status == 401
 
 
-@pytest.mark.parametrize("name", ["fleet", "group", "decision", "problem"])
+@pytest.mark.parametrize("name", ["fleet", "group", "refusal", "decision", "problem", "data", "replay"])
 def test_under_a_path_of_a_reverse_proxy_every_link_works(
     store: SqlDecisionStore, site: Site, watched: Callable[..., Watched], name: str
 ) -> None:
