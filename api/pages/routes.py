@@ -266,7 +266,8 @@ async def _or_problem(root: str, made: Callable[[], Awaitable[Response]]) -> Res
 
 def _shown(setting: Effective) -> dict[str, str]:
     """A setting as its page shows it: the kind of its origin alone, and no address in its value."""
-    value = setting.value if isinstance(setting.value, str) else json.dumps(setting.value, ensure_ascii=False)
+    told = "not set" if setting.value is None else setting.value
+    value = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
     kind = "environment" if setting.origin.startswith("LAGCAST_") else "file"
     origin = setting.origin if setting.origin == DEFAULT else kind
     return {"key": setting.key, "value": without_addresses(value), "origin": origin}
