@@ -36,6 +36,7 @@ from recommender.deciding.what_if import Changes, changed, what_if
 from recommender.known_groups import Decided, KnownGroups
 from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
+from recommender.past_day import hourly_rates
 from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
 
 # Most points that a chart can show; a week in minutes would be five times as many.
@@ -164,6 +165,11 @@ class Reader:
         # What was decided at this instant belongs to the day.
         standings = self.store.standings(cluster, group, now - DAY, now + timedelta(microseconds=1))
         return to_day(key, cluster, group, self.known_groups.of((cluster, group)), standings, span=(now - DAY, now))
+
+    def hourly_rates(self, key: str) -> tuple[tuple[datetime, float | None], ...]:
+        """The mean produce rate of each hour that this process knows of the group with this key, four weeks at most."""
+        known = self.known_groups.of(group_of_key(key))
+        return () if known is None or known.history is None else hourly_rates(known.history)
 
     def hourly_advice(self, key: str) -> tuple[wire.RecommendationV1, ...]:
         """The last advice of each hour of the last day, oldest first: what was expected of the hour after it."""

@@ -62,3 +62,22 @@ def _lag_seconds(lag_messages: FloatArray, produced: FloatArray) -> FloatArray:
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
+
+
+def hourly_rates(history: History) -> tuple[tuple[datetime, float | None], ...]:
+    """The mean produce rate of each whole clock hour that is known in part, by its beginning; None where nothing is."""
+    per_hour = 3600 // MINUTE_SECONDS
+    # The last minute of an hour ends at minute 0 of the next one.
+    over = history.end_at.minute if history.end_at.second == 0 else 0
+    whole = (history.minutes - over) // per_hour
+    if whole < 1:
+        return ()
+    rates = history.produce_messages_per_second[history.minutes - over - whole * per_hour : history.minutes - over]
+    hours = rates.reshape(whole, per_hour)
+    known = ~np.isnan(hours)
+    means = np.where(known, hours, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    first_begin = history.end_at - timedelta(minutes=over) - timedelta(hours=whole)
+    return tuple(
+        (first_begin + timedelta(hours=hour), float(means[hour]) if known[hour].any() else None)
+        for hour in range(whole)
+    )

@@ -4,16 +4,19 @@ from collections.abc import Mapping
 
 from api import schemas as wire
 from api.pages.views import GroupView
+from api.pictures.accuracy import accuracy
+from api.pictures.calendar import calendar
 from api.pictures.fan import fan
 from api.pictures.fleet import fleet
 from api.pictures.lag import lag
 from api.pictures.ledger import group_ledger
-from api.pictures.picture import Picture
+from api.pictures.picture import Column, Picture
 from api.pictures.rebalances import rebalances
 from api.pictures.replicas import replicas
 from api.pictures.states import states
 from api.pictures.waterfall import waterfall
 
+_RATE = Column(name="produce_messages_per_second", title="Produced, messages/s")
 # By name: the name of a figure on the page, and of its CSV.
 Pictures = dict[str, Picture]
 
@@ -32,6 +35,8 @@ def of_group(view: GroupView) -> Pictures:
         replicas(view.day, advice),
         lag(view.day, advice),
         rebalances(view.day, view.moves),
+        accuracy(view.day, view.hourly_advice),
+        calendar(view.hourly_rates, _RATE, title="The week"),
         *([] if view.ledger is None else [group_ledger(view.ledger)]),
     ]
     return {picture.name: picture for picture in drawn} | of_decision(view.latest)

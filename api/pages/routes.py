@@ -288,6 +288,7 @@ def _group(reader: Reader, key: str) -> GroupView:
         ledger=ledger,
         day=reader.day(key),
         hourly_advice=reader.hourly_advice(key),
+        hourly_rates=reader.hourly_rates(key),
     )
 
 

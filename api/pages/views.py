@@ -70,6 +70,7 @@ class GroupView:
     ledger: wire.GroupLedger | None
     day: wire.GroupDay
     hourly_advice: tuple[wire.RecommendationV1, ...]
+    hourly_rates: tuple[tuple[datetime, float | None], ...]
 
     @property
     def now(self) -> DecisionView:

@@ -177,13 +177,13 @@ def test_a_page_has_its_pictures_as_options_and_as_tables(
         (
             f"/groups/{KEY}",
             f"/groups/{KEY}/",
-            {"states", "fan", "replicas", "lag", "waterfall", "ledger", "rebalances"},
+            {"states", "fan", "replicas", "lag", "waterfall", "ledger", "rebalances", "accuracy", "calendar"},
         ),
         (f"/recommendations/{given.recommendation_id}", f"/recommendations/{given.recommendation_id}/", {"waterfall"}),
     ):
         text = service.get(path, headers=BROWSER).text
-        # Of the lag nothing is known here: there is the sentence alone.
-        assert set(re.findall(r'<figure data-picture="([^"]+)"', text)) == names - {"lag"}
+        # Of the lag and of what came nothing is known here: there is the sentence alone.
+        assert set(re.findall(r'<figure data-picture="([^"]+)"', text)) == names - {"lag", "accuracy"}
         light, dark = (service.get(f"{root}pictures", params={"theme": theme}).json() for theme in ("light", "dark"))
         assert light.keys() == dark.keys() == names
         assert all(light[name] != dark[name] for name in names)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forecasting.history import GroupInterval, History, HistoryBuffer
-from recommender.past_day import observed_day
+from recommender.past_day import hourly_rates, observed_day
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -64,3 +64,10 @@ def test_a_day_has_1440_minutes_at_most() -> None:
     minutes = list(observed_day(history_of(list(range(1, 2881)))))
     assert len(minutes) == 1440
     assert minutes[0].ends_at == NOON + timedelta(minutes=1441)
+
+
+def test_hours_are_those_of_the_clock_with_the_mean_of_what_is_known() -> None:
+    """From 12:01 to 14:30: the hours from 12:00 and from 13:00; where nothing was seen an hour is not known."""
+    hours = hourly_rates(history_of([*range(1, 31), *range(121, 151)]))
+    assert hours == ((NOON, 100.0), (NOON + timedelta(hours=1), None))
+    assert hourly_rates(history_of([1, 2])) == ()

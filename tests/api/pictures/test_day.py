@@ -8,6 +8,7 @@ import pytest
 from api import parts
 from api import schemas as wire
 from api.convert import to_wire
+from api.pictures.accuracy import accuracy
 from api.pictures.fan import fan
 from api.pictures.lag import LEAST_SECONDS, lag
 from api.pictures.picture import MOST_POINTS, THEMES, Picture, millis
@@ -262,3 +263,25 @@ def test_all_pictures_of_a_day_have_one_axis_of_time(sent: MakeSent) -> None:
     axes = {(option["xAxis"]["min"], option["xAxis"]["max"]) for option in (each.option() for each in pictures)}
     assert axes == {(millis(NOON - 59 * MINUTE), millis(NOON + timedelta(hours=1)))}
     assert {each.option()["grid"]["left"] for each in pictures} == {64}
+
+
+class TestAccuracy:
+    """Forecasts against what came."""
+
+    def test_errors_and_bands_are_told_by_how_far_ahead(self, sent: MakeSent) -> None:
+        """An hour of 100/s, expected as 100, and then as 80, between 70 and 90: off by 0 and by a fifth, inside and not."""
+        minutes = [minute_of(number) for number in range(1, 61)]
+        right, wrong = sent(NOON - timedelta(hours=1), 100.0), sent(NOON - timedelta(minutes=30), 80.0)
+        picture = accuracy(day_of(*minutes), [right, wrong])
+        option = drawn(picture)
+        assert titles(option) == ["minutes ahead", "%"]
+        assert [row[:2] for row in picture.table.rows] == [(5, 10.0), (15, 10.0), (30, 10.0), (60, 0.0)]
+        assert picture.table.column("inside_percent") == (50.0, 50.0, 50.0, 100.0)
+        assert picture.table.column("minutes") == (10, 20, 30, 30)
+        assert picture.sentence.startswith("Up to 60 minutes ahead forecasts were off by 0 % of what came")
+
+    def test_without_anything_to_judge_it_says_so(self, sent: MakeSent) -> None:
+        """Of a forecast whose minutes nobody saw nothing is told."""
+        picture = accuracy(day_of(), [sent(NOON - timedelta(hours=1))])
+        drawn(picture)
+        assert picture.sentence == "No forecast of the last day can be held against what came yet."
