@@ -33,8 +33,8 @@ LINT := \
 	--step ruff '$(BIN)/ruff check --quiet' \
 	--step imports '$(BIN)/lint-imports --no-logo' \
 	--step audit '$(BIN)/python scripts/audit.py'
-# The notice is the theme's, about a successor of mkdocs.
-SITE := --step site 'NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet'
+# Without --quiet, which would hide the warnings from --strict too. The notice is about a successor of mkdocs.
+SITE := --step site 'NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict'
 LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there

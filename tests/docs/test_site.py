@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "deploy" / "README.md"]
+BUILD = ("mkdocs", "build", "--strict")
 ELSEWHERE = re.compile(r"(?:https?:)?//")
 
 
@@ -18,10 +19,32 @@ ELSEWHERE = re.compile(r"(?:https?:)?//")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built as `make check` does."""
     folder = tmp_path_factory.mktemp("site")
-    words = (sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder))
+    words = (sys.executable, "-m", *BUILD, "--site-dir", str(folder))
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.mark.parametrize(
+    ("link", "warning"),
+    [
+        ("#nowhere", "there is no such anchor on this page"),
+        ("other.md#nowhere", "does not contain an anchor '#nowhere'"),
+        ("nowhere.md", "is not found among documentation files"),
+        ("folder", "unrecognized relative link"),
+    ],
+)
+def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path, link: str, warning: str) -> None:
+    """`make check` builds with the same words: `--quiet` would hide a warning from `--strict`."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# Page\n\n[broken]({link})\n")
+    (tmp_path / "docs" / "other.md").write_text("# Other\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"INHERIT: {ROOT / 'mkdocs.yml'}\nhooks: []\nnav: [index.md, other.md]\nsite_dir: site\n")
+    words = (sys.executable, "-m", *BUILD, "--config-file", str(config))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, warning in done.stderr) == (1, True), done.stderr
+    assert f"$(BIN)/{' '.join(BUILD)}'" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 class _Loading(HTMLParser):
