@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 # Pages outside docs/, and files that pages link to.
 OUTSIDE_DOCS = (
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "README.md",
     "api/static/echarts/version.json",
     "deploy/README.md",
