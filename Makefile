@@ -182,7 +182,8 @@ docs: $(READY) ## rewrite what is made of the code: commands, settings, metrics 
 	@$(BIN)/python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
 	@cp deploy/manifests/scalers/crd.yaml deploy/chart/files/consumergroupscalers.yaml
 	@$(BIN)/lagcast export prometheus-rule > deploy/chart/files/prometheus-rule.yaml
-	@$(BIN)/lagcast export dashboard > deploy/chart/files/dashboard.json
+	@$(BIN)/lagcast export dashboard fleet > deploy/chart/files/dashboard-fleet.json
+	@$(BIN)/lagcast export dashboard group > deploy/chart/files/dashboard-group.json
 	@$(BIN)/python scripts/chart_schema.py > deploy/chart/values.schema.json
 	@$(BIN)/python scripts/licences_page.py > docs/licences.md
 
