@@ -107,6 +107,40 @@ def test_an_alert_fires_after_its_minutes_and_not_before(
     promtool_agrees(program, tmp_path, {"input_series": case.series, "alert_rule_test": looks})
 
 
+# In order, or put in order when the minutes of its alert were just not over; and no count without advice is wrong.
+QUIET = {
+    "LagcastAbsent": [{"series": "lagcast_build_info", "values": "1x9 stale _x9 1x60"}],
+    "LagcastNobodyLeads": [
+        RUNNING,
+        {"series": 'lagcast_leader{pod="a"}', "values": "1x9 0x70"},
+        {"series": 'lagcast_leader{pod="b"}', "values": "0x11 1x70"},
+    ],
+    "LagcastDataStale": [
+        RUNNING,
+        {"series": f"lagcast_data_age_seconds{{{GROUP}}}", "values": "600x9 900x4 15x9 660x4 600x50"},
+    ],
+    "LagcastRefuses": [
+        RUNNING,
+        {"series": f'lagcast_refusal{{{GROUP},reason="DataStale"}}', "values": "0x4 1x29 0x9 1x10"},
+        {"series": f'lagcast_refusal{{{GROUP},reason="Paused"}}', "values": "0x70"},
+    ],
+    "LagcastAdviceNotFollowed": [
+        RUNNING,
+        {"series": f"lagcast_due_replicas{{{GROUP}}}", "values": "3x9 5x19 stale"},
+        {"series": f"lagcast_current_replicas{{{GROUP}}}", "values": "3x24 5x4 7x40"},
+    ],
+}
+
+
+@pytest.mark.parametrize("alert", [case.alert for case in CASES])
+def test_an_alert_is_silent_while_all_is_well_or_soon_is_again(
+    alert: str, program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """For an hour, minute by minute: values at the limit, and faults that end a minute before they would be told."""
+    looks = [{"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": []} for minute in range(61)]
+    promtool_agrees(program, tmp_path, {"input_series": QUIET[alert], "alert_rule_test": looks})
+
+
 def test_decisions_are_annotations_in_the_minute_of_their_change(
     program: Callable[[str], Path], tmp_path: Path
 ) -> None:
