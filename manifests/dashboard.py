@@ -9,8 +9,11 @@ Name = Literal["fleet", "group"]
 # Grafana lays panels on a grid of 24 columns: three graphs per row, and a table over all of it.
 _WIDTH, _HEIGHT, _ABREAST = 8, 8, 3
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
-# In a query GROUPS stands for one of these. Of a variable without several values Grafana escapes the quotes alone.
-_SELECTED: dict[Name, str] = {"fleet": 'cluster=~"$cluster"', "group": 'cluster="$cluster",group="$group"'}
+# One value, in quotes and with those within it escaped: names of groups may hold any character, and by itself Grafana
+# leaves double quotes as they are.
+_CLUSTER, _GROUP = "${cluster:doublequote}", "${group:doublequote}"
+# In a query GROUPS stands for one of these.
+_SELECTED: dict[Name, str] = {"fleet": 'cluster=~"$cluster"', "group": f"cluster={_CLUSTER},group={_GROUP}"}
 
 
 class Line(NamedTuple):
@@ -281,7 +284,7 @@ GROUP = (
         "Lag by exporters",
         "short",
         "Messages that wait, by the exporters of Kafka's offsets that this Prometheus scrapes: of all clusters.",
-        tuple(Line(f'sum({metric}{{{label}="$group"}} >= 0)', exporter) for exporter, metric, label in EXPORTERS),
+        tuple(Line(f"sum({metric}{{{label}={_GROUP}}} >= 0)", exporter) for exporter, metric, label in EXPORTERS),
     ),
 )
 
@@ -340,7 +343,7 @@ def dashboard(name: Name) -> Document:
         panels = list(_graphs(name, GROUP, below=0))
         variables = [
             _variable("cluster", f"label_values({chosen}, cluster)", several=False),
-            _variable("group", f'label_values({chosen}{{cluster="$cluster"}}, group)', several=False),
+            _variable("group", f"label_values({chosen}{{cluster={_CLUSTER}}}, group)", several=False),
         ]
     source = {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
     return {

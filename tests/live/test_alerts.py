@@ -1,5 +1,6 @@
 """C44: alerts and dashboards in Prometheus itself: rules by its promtool, panels on a real lagcast's page."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -153,7 +154,7 @@ def test_decisions_are_annotations_in_the_minute_of_their_change(
     happened = dict(zip(marks(), (("replicas", "8", 3), ("replicas", "8", 5), ("reason", "NoData", 7)), strict=True))
     looks = [
         {
-            "expr": query.replace("$cluster", "prod").replace("$group", "orders"),
+            "expr": selecting(query, "prod", "orders"),
             "eval_time": f"{minute}m",
             "exp_samples": [{"labels": f'{{{label}="{value}"}}', "value": 1}] if minute == at else [],
         }
@@ -221,8 +222,7 @@ def test_every_line_of_the_dashboards_has_something_to_show(
     ):
 
         def has_answer(query: str) -> bool:
-            query = query.replace("$cluster", given.cluster)
-            return any(answer(url, query.replace("$group", each.group)) for each in decided)
+            return any(answer(url, selecting(query, given.cluster, each.group)) for each in decided)
 
         def silent() -> list[str]:
             publish()
@@ -230,6 +230,12 @@ def test_every_line_of_the_dashboards_has_something_to_show(
 
         wait_until(lambda: not silent(), seconds=30)
     store.close()
+
+
+def selecting(query: str, cluster: str, group: str) -> str:
+    """The query as Grafana sends it: a value alone, and one in quotes that is to be escaped."""
+    query = query.replace("${cluster:doublequote}", json.dumps(cluster)).replace("$cluster", cluster)
+    return query.replace("${group:doublequote}", json.dumps(group))
 
 
 def answer(url: str, query: str) -> list[object]:
