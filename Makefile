@@ -33,6 +33,8 @@ LINT := \
 	--step ruff '$(BIN)/ruff check --quiet' \
 	--step imports '$(BIN)/lint-imports --no-logo' \
 	--step audit '$(BIN)/python scripts/audit.py'
+# Without --quiet, which would hide the warnings from --strict too. The notice is about a successor of mkdocs.
+SITE := --step site 'NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict'
 LOOPS := --step loops 'PYTHONPATH=. $(BIN)/python scripts/compile_loops.py'
 
 # What needs a JVM, a broker or a cluster of its own waits most of the time, and stays in one process by its file: there
@@ -55,11 +57,11 @@ PARTS := --beside parts 'PYTHONPATH=. $(BIN)/python scripts/build_parts.py'
 lint: $(READY) ## formatting, ruff, import contracts, mypy --strict
 	@$(STEPS) $(LINT)
 
-check: $(READY) ## lint and the fast tests, before each commit
-	@$(STEPS) $(LINT) $(LOOPS) $(FAST_TESTS)
+check: $(READY) ## lint, the site of docs/ and the fast tests, before each commit
+	@$(STEPS) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS)
 
 test: $(READY) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
-	@$(STEPS) $(PARTS) $(LINT) $(LOOPS) $(FAST_TESTS) $(LIMITED_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
+	@$(STEPS) $(PARTS) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS) $(LIMITED_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
 	@$(STEPS) $(LOOPS) $(FAST_TESTS)
@@ -173,12 +175,15 @@ lab-discovery: MINUTES := 60
 lab-discovery: $(READY) ## what lagcast finds out of ten groups from a Kafka address: make lab-discovery OUT=FILE MINUTES=60
 	@$(BIN)/python -m benchmarks.discovery --out "$(OUT)" --minutes $(MINUTES)
 
-docs: $(READY) ## rewrite what is made of the code: docs/settings.md, docs/licences.md, the resource's definition, the chart's schema and alerts
+docs: $(READY) ## rewrite what is made of the code: commands, settings, metrics and licences in docs/, the resource's definition, the chart's schema and alerts
+	@$(BIN)/python scripts/commands_page.py > docs/commands.md
+	@$(BIN)/python scripts/metrics_page.py > docs/metrics.md
 	@$(BIN)/python scripts/settings_page.py > docs/settings.md
 	@$(BIN)/python scripts/resource_definition.py > deploy/manifests/scalers/crd.yaml
 	@cp deploy/manifests/scalers/crd.yaml deploy/chart/files/consumergroupscalers.yaml
 	@$(BIN)/lagcast export prometheus-rule > deploy/chart/files/prometheus-rule.yaml
-	@$(BIN)/lagcast export dashboard > deploy/chart/files/dashboard.json
+	@$(BIN)/lagcast export dashboard fleet > deploy/chart/files/dashboard-fleet.json
+	@$(BIN)/lagcast export dashboard group > deploy/chart/files/dashboard-group.json
 	@$(BIN)/python scripts/chart_schema.py > deploy/chart/values.schema.json
 	@$(BIN)/python scripts/licences_page.py > docs/licences.md
 

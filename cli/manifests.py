@@ -3,7 +3,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -104,12 +104,17 @@ def prometheus_rule() -> int:
 
 
 @export.command()
-def dashboard() -> int:
+def dashboard(
+    name: Annotated[
+        Literal["fleet", "group"],
+        typer.Argument(metavar="NAME", help="fleet: all groups; group: one of them, with its decisions."),
+    ] = "fleet",
+) -> int:
     """A dashboard for Grafana, as JSON to import."""
     from cli.output import json_text
     from manifests.dashboard import dashboard as made
 
-    sys.stdout.write(json_text(made()))
+    sys.stdout.write(json_text(made(name)))
     return ExitCode.OK
 
 

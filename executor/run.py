@@ -31,10 +31,10 @@ EXIT_USAGE, EXIT_UNREACHABLE = 2, 4
 HEARS_SECONDS = 0.5
 
 _log = structlog.get_logger()
-_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@_app.command()
+@app.command()
 def execute(
     *,
     api: Annotated[str, typer.Option(metavar="URL", help="Root of the API, such as https://lagcast:8686.")],
@@ -116,7 +116,7 @@ def execute(
 
 def main() -> None:
     """The entry point. Exit codes: 0 answered, holds included; 1 our failure; 2 usage; 4 API or cluster unreachable."""
-    _app()
+    app()
 
 
 @contextmanager

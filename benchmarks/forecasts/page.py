@@ -61,14 +61,14 @@ def write_page(document: Document) -> None:
 
 def _introduction(document: Document) -> str:
     terms = "".join(
-        f"\n  - {name}: {term['steps']:,} steps of {term['step_minutes']} min, from "
+        f"\n    - {name}: {term['steps']:,} steps of {term['step_minutes']} min, from "
         f"{term['history_minutes'] // 1440} days of history at most, on traces of {term['least_days']} days or more"
         for name, term in document["terms"].items()
     )
     return INTRODUCTION.format(
         terms=terms,
         origins=document["origins"],
-        left_out="".join(f"\n  - {line}" for line in document["left_out"]) or " No trace.",
+        left_out="".join(f"\n    - {line}" for line in document["left_out"]) or " No trace.",
         tuned_on=" and ".join(f"`{name}`" for name in document["tuned_on"]),
         most_fit_seconds=document["most_fit_seconds"],
         versions=", ".join(f"{name} {version}" for name, version in document["versions"].items()),

@@ -62,54 +62,54 @@ class Metrics:
         leads: Callable[[], bool] | None = None,
     ) -> None:
         """`leads` is given where several recommenders share a lease: standbys show only their counters."""
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
         self._accuracies: dict[Group, ForecastAccuracy] = defaultdict(ForecastAccuracy)
-        self._registry.register(_LatestDecisions(store, clock, leads, self._accuracies))
+        self.registry.register(_LatestDecisions(store, clock, leads, self._accuracies))
         self._decisions = Counter(
             "lagcast_decisions",
             "Decisions published, refusals included.",
             ("action", "reason"),
-            registry=self._registry,
+            registry=self.registry,
         )
         self._interruptions = Counter(
             "lagcast_interruptions",
             "Times that partitions of a group were seen to stop, by kind: rebalance, restart or stall.",
             (*_GROUP_LABELS, "kind"),
-            registry=self._registry,
+            registry=self.registry,
         )
         self._pauses = Histogram(
             "lagcast_rebalance_pause_seconds",
             "How long partitions stopped, the mean of those that did, for each interruption in which any was seen to.",
             (*_GROUP_LABELS, "kind"),
             buckets=_PAUSE_BUCKETS,
-            registry=self._registry,
+            registry=self.registry,
         )
         self._repeated = Counter(
             "lagcast_duplicate_messages",
             "Messages that a group has done again: those seen to be (least), and those that may have been (most).",
             (*_GROUP_LABELS, "bound"),
-            registry=self._registry,
+            registry=self.registry,
         )
         self._requests = Counter(
             "lagcast_source_requests",
             "Rounds of requests to a source, and of each round the groups that could not be read, by outcome.",
             ("source", "outcome"),
-            registry=self._registry,
+            registry=self.registry,
         )
         self._failures = Counter(
             "lagcast_failures",
             "Errors that ended at the border of one unit: a group, object, file, document, step or part.",
             ("unit",),
-            registry=self._registry,
+            registry=self.registry,
         )
         self._steps = Histogram(
             "lagcast_step_duration_seconds",
             "How long each step of a cycle took, all groups together: read, forecast, decide, store, publish.",
             ("step",),
             buckets=_STEP_BUCKETS,
-            registry=self._registry,
+            registry=self.registry,
         )
-        Info("lagcast_build", "The running version.", registry=self._registry).info({"version": version})
+        Info("lagcast_build", "The running version.", registry=self.registry).info({"version": version})
 
     def publish(self, decision: Decision) -> None:
         """Count `decision`, and judge forecasts by what it observed."""
@@ -150,7 +150,7 @@ class Metrics:
 
     def page(self) -> bytes:
         """The page, in the text format that `CONTENT_TYPE` names. Errors: those of the store."""
-        return generate_latest(self._registry)
+        return generate_latest(self.registry)
 
 
 class _LatestDecisions(Collector):

@@ -1,5 +1,6 @@
 """`lagcast import` and `lagcast export`: YAML on stdout, every remark on stderr, nothing applied."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +87,13 @@ def test_rules_for_prometheus_are_the_same_for_all_groups(lagcast: Lagcast) -> N
     """The adapter's rule and the alerts are printed without any settings."""
     assert "external" in yaml.safe_load(lagcast("export", "prometheus-adapter")[1])["rules"]
     assert yaml.safe_load(lagcast("export", "prometheus-rule")[1])["kind"] == "PrometheusRule"
+
+
+def test_each_dashboard_is_printed_by_its_name(lagcast: Lagcast) -> None:
+    """The fleet unless another is named; a third one there is not."""
+    printed = [lagcast("export", "dashboard", *words) for words in ((), ("fleet",), ("group",))]
+    assert [json.loads(out)["uid"] for _, out, _ in printed] == ["lagcast-fleet", "lagcast-fleet", "lagcast-group"]
+    assert lagcast("export", "dashboard", "topics")[0] == 2
 
 
 @pytest.mark.parametrize(

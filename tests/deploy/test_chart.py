@@ -6,12 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
-from manifests.dashboard import dashboard
+from manifests.dashboard import Name, dashboard
 from manifests.outgoing import alerts
 
 ROOT = Path(__file__).parents[2]
@@ -43,9 +43,10 @@ def test_the_alerts_are_those_that_are_exported() -> None:
     assert yaml.safe_load(read("files/prometheus-rule.yaml")) == alerts()
 
 
-def test_the_dashboard_is_the_one_that_is_exported() -> None:
-    """The chart's dashboard is the output of `lagcast export dashboard`; `make docs` writes the file."""
-    assert json.loads(read("files/dashboard.json")) == dashboard()
+@pytest.mark.parametrize("name", get_args(Name))
+def test_the_dashboards_are_those_that_are_exported(name: Name) -> None:
+    """The chart's dashboards are the output of `lagcast export dashboard`; `make docs` writes the files."""
+    assert json.loads(read(f"files/dashboard-{name}.json")) == dashboard(name)
 
 
 def unnamed(values: Mapping[str, Any], schema: Mapping[str, Any], where: str = "") -> Iterator[str]:

@@ -62,4 +62,4 @@ def made(arguments: list[str]) -> str:
 def test_executor_command_exists() -> None:
     """The executor's arguments are options that `lagcast-executor` has."""
     arguments = arguments_of("manifests/executor/executor.yaml")
-    typer.main.get_command(executor.run._app).make_context("lagcast-executor", arguments)
+    typer.main.get_command(executor.run.app).make_context("lagcast-executor", arguments)

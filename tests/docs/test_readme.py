@@ -12,7 +12,7 @@ from cli.errors import ExitCode
 from cli.main import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # Commands such as `lagcast export hpa ...`, each of which has options of its own.
 COMMANDS_OF_SEVERAL = ("export",)
 
@@ -42,11 +42,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_targets_named_in_the_readme_exist() -> None:
-    """Each `make ...` of the README is a target that `make` prints."""
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_targets_named_on_a_page_exist(page: str) -> None:
+    """Each `make ...` is a target that `make` prints."""
     printed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True)
     targets = set(re.findall(r"^ +make ([a-z-]+) ", printed.stdout, re.MULTILINE))
-    named = set(re.findall(r"`make ([a-z-]+)`|\$ make ([a-z-]+)", (ROOT / "README.md").read_text()))
+    named = set(re.findall(r"`make ([a-z-]+)`|\$ make ([a-z-]+)", (ROOT / page).read_text()))
     assert {first or second for first, second in named} <= targets
 
 

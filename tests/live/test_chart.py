@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from api.access.guard import Access
 from api.access.reviews import Reviews
 from api.app import create_app
-from manifests.dashboard import dashboard
+from manifests.dashboard import Name, dashboard
 from manifests.outgoing import FollowedGroup, alerts, external_trigger
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
@@ -422,11 +422,12 @@ def test_the_executor_is_scraped_where_it_runs(helm: Helm) -> None:
     assert f"--metrics-port={port['containerPort']}" in pods["spec"]["containers"][0]["args"]
 
 
-def test_the_dashboard_is_optional(helm: Helm) -> None:
+def test_the_dashboards_are_optional(helm: Helm) -> None:
     """In a ConfigMap that Grafana's sidecar finds by its label, and whole: braces of its legends are not Helm's."""
     made = helm.rendered("--set=dashboard.enabled=true,dashboard.labels.team=shop")
     (found,) = [each for each in made if each["metadata"]["name"].endswith("-dashboard")]
-    assert json.loads(found["data"]["lagcast.json"]) == dashboard()
+    made_of = {name: json.loads(text) for name, text in found["data"].items()}
+    assert made_of == {f"lagcast-{name}.json": dashboard(name) for name in get_args(Name)}
     assert {"grafana_dashboard": "1", "team": "shop"}.items() <= found["metadata"]["labels"].items()
     assert [each for each in helm.rendered() if each["metadata"]["name"].endswith("-dashboard")] == []
 
