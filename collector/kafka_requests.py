@@ -301,6 +301,31 @@ class KafkaRequests:
             failed={str(resource.name): error for resource, error in answered.failed.items()},
         )
 
+    def topic_rights(self, topics: Iterable[str]) -> Answers[str, frozenset[str]]:
+        """The operations that this user may do on each of the topics, such as READ; all of them without an authorizer.
+
+        Each topic is a request of its own: one that may not be described fails alone.
+        """
+        names = list(topics)
+        answered = self._answers(
+            lambda: {
+                name: self._client.describe_topics(TopicCollection([name]), include_authorized_operations=True)[name]
+                for name in names
+            },
+            lambda topic: Question(words=f"the rights on topic {topic!r}", topic=topic),
+        )
+        return _mapped(answered, _operations)
+
+    def cluster_rights(self) -> frozenset[str]:
+        """The operations that this user may do on the cluster. Errors: UnavailableError, RejectedError."""
+        answered = self._answers(
+            lambda: {"": self._client.describe_cluster(include_authorized_operations=True)},
+            lambda _: Question(words="the rights on the cluster"),
+        )
+        if answered.failed:
+            raise answered.failed[""]
+        return _operations(answered.got[""])
+
     def _ask(
         self, partitions: Iterable[Partition], spec: OffsetSpec, **level: IsolationLevel
     ) -> Mapping[TopicPartition, "Future[Any]"]:
@@ -351,6 +376,10 @@ def _mapped(answered: Answers[Key, Any], change: Callable[[Any], _Changed]) -> A
 
 def _partition(key: TopicPartition) -> Partition:
     return key.topic, key.partition
+
+
+def _operations(described: Any) -> frozenset[str]:  # noqa: ANN401  # of a topic or of a cluster
+    return frozenset(operation.name for operation in described.authorized_operations or ())
 
 
 def _description(group: ConsumerGroupDescription) -> GroupDescription:

@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -80,6 +82,7 @@ class PrometheusRequests:
         self.where = url.rstrip("/")
         self._settings, self._wait, self._has_answered = dict(settings), wait, False
         self.requests, self._counting = 0, threading.Lock()
+        self.answered_at: datetime | None = None  # of the newest answer, by the server's clock, in whole seconds
         _check(self.where, self._settings, option)
         self._http = httpx2.Client(
             base_url=f"{self.where}/api/v1/",
@@ -175,6 +178,8 @@ class PrometheusRequests:
             message = self._words(what, f"{type(error).__name__}: {error}", step)
             raise UnavailableError(message) from error
         self._has_answered = True
+        with suppress(KeyError, ValueError):
+            self.answered_at = parsedate_to_datetime(answer.headers["Date"])
         if answer.status_code in _BUSY:
             raise UnavailableError(self._words(what, _status(answer), "retry later, or request less with --group"))
         if answer.is_error or answer.is_redirect:

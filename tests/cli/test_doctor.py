@@ -1,15 +1,22 @@
 """`lagcast doctor`: a line for each finding, exit codes for scripts, and requests for named objects only."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from cli import spark
 from recommender.adapters import kubernetes_client
 from recommender.cluster import doctor
 from recommender.cluster.doctor import Diagnosis
 from recommender.ports import UnavailableError
+from spark_features import java
 
 Lagcast = Callable[..., tuple[int, str, str]]
 FINDINGS = (
@@ -64,3 +71,80 @@ def test_a_name_without_its_namespace_is_refused(lagcast: Lagcast, tmp_path: Pat
     code, _, err = lagcast("doctor", "--kubernetes", "shop", "--executor", "lagcast", "--kubeconfig", tmp_path)
     assert code == 2
     assert "--executor is 'lagcast'; write it as NAMESPACE/NAME" in err
+
+
+@pytest.fixture
+def starting(monkeypatch: pytest.MonkeyPatch) -> "Future[Any]":
+    """What comes of the start of Spark, which a test decides on; on some Java."""
+    future: Future[Any] = Future()
+
+    @contextmanager
+    def beside(*_positional: object, **_named: object) -> Iterator["Future[Any]"]:
+        yield future
+
+    monkeypatch.setattr(spark, "spark_beside", beside)
+    monkeypatch.setattr(java, "find_java", lambda _: java.JavaRuntime(home=Path("/"), version=21, source="packaged"))
+    return future
+
+
+def test_without_an_option_it_looks_at_this_machine(lagcast: Lagcast, starting: "Future[Any]") -> None:
+    """Java, Spark, prices, and what nobody has looked at: no cluster is asked."""
+    starting.set_result(SimpleNamespace(version="4.3.0"))
+    code, out, _ = lagcast("doctor")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "ok       Java: Java 21 (packaged)."
+    assert re.fullmatch(r"ok       Spark: Spark 4\.3\.0 starts in \d+\.\d s\.", lines[1])
+    assert lines[2].startswith("note     price: No price of a replica-hour is set: costs and savings are in pod-hours.")
+    assert lines[3].startswith("note     autoscalers: ")
+    assert len(lines) == 4
+
+
+def test_a_price_that_is_set_is_told(
+    lagcast: Lagcast, starting: "Future[Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its currency."""
+    starting.set_result(SimpleNamespace(version="4.3.0"))
+    monkeypatch.setenv("LAGCAST_DECISION__PRICE_PER_REPLICA_HOUR", "0.05")
+    assert "ok       price: A replica-hour costs 0.05 USD, as set." in lagcast("doctor")[1]
+
+
+def test_a_spark_that_does_not_start_is_a_problem(lagcast: Lagcast, starting: "Future[Any]") -> None:
+    """One line with the reason and where its log is; the other findings are there."""
+    starting.set_exception(RuntimeError("the JVM has ended\nat line 7"))
+    code, out, _ = lagcast("doctor", "--strict")
+    problem = next(line for line in out.splitlines() if line.startswith("problem"))
+    assert code == 3
+    assert problem.startswith(
+        "problem  Spark: Spark did not start: RuntimeError: the JVM has ended -> the reason is in "
+    )
+    assert "spark.log" in problem
+    assert "at line 7" not in out
+
+
+def test_without_java_spark_is_not_started(
+    lagcast: Lagcast, starting: "Future[Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one line has what was tried and the setting; the start, which never ends here, is not waited for."""
+    del starting
+    message = (
+        "no Java 17 to 25 found (PATH (/usr/bin/java) skipped: it is Java 8); install one or set LAGCAST_JAVA_HOME"
+    )
+
+    def find(_: object) -> None:
+        raise java.JavaError(message)
+
+    monkeypatch.setattr(java, "find_java", find)
+    _, out, _ = lagcast("doctor")
+    assert out.splitlines()[0] == (
+        "problem  Java: no Java 17 to 25 found (PATH (/usr/bin/java) skipped: it is Java 8). -> install one or set "
+        "LAGCAST_JAVA_HOME"
+    )
+    assert "Spark" not in out
+
+
+def test_two_sources_at_once_are_refused(lagcast: Lagcast) -> None:
+    """Before anything is started."""
+    code, out, err = lagcast("doctor", "--bootstrap", "127.0.0.1:1", "--prometheus", "http://127.0.0.1:1")
+    assert (code, out) == (2, "")
+    assert "give --bootstrap HOST:PORT or --prometheus URL, not both" in err

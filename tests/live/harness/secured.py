@@ -24,7 +24,7 @@ from tests.live.harness.broker import running_brokers
 from tests.live.harness.clients import wait_until
 
 PASSWORD = "open-sesame-1001"  # noqa: S105  # of every user, store and key of a broker that lives for a minute
-USERS = ("lagcast", "describer", "topics-only", "groups-only", "reader", "settings-reader", "nobody")
+USERS = ("lagcast", "describer", "topics-only", "groups-only", "reader", "settings-reader", "doctor", "nobody")
 _STORE = ("-storepass", PASSWORD, "-storetype", "PKCS12")
 _LOGIN = "org.apache.kafka.common.security"
 
@@ -57,6 +57,10 @@ class Secured:
     def grant_read(self, user: str, *, topic: str) -> None:
         """Let a user read a topic, and nothing more."""
         self._grant(user, ResourceType.TOPIC, topic, AclOperation.READ)
+
+    def grant_write(self, user: str, *, topic: str) -> None:
+        """Let a user write to a topic, and nothing more."""
+        self._grant(user, ResourceType.TOPIC, topic, AclOperation.WRITE)
 
     def grant_settings(self, user: str, *, group: str) -> None:
         """Let a user see the settings of a group, and nothing more."""
