@@ -269,7 +269,7 @@ class TestAccuracy:
     """Forecasts against what came."""
 
     def test_errors_and_bands_are_told_by_how_far_ahead(self, sent: MakeSent) -> None:
-        """An hour of 100/s, expected as 100, and then as 80: off by 0 and by a fifth, inside of the band and outside."""
+        """An hour of 100/s, expected as 100, and then as 80: off by 0 and by a fifth, inside the band and outside."""
         minutes = [minute_of(number) for number in range(1, 61)]
         right, wrong = sent(NOON - timedelta(hours=1), 100.0), sent(NOON - timedelta(minutes=30), 80.0)
         picture = accuracy(day_of(*minutes), [right, wrong])
