@@ -42,6 +42,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_no_mark_of_an_unfinished_merge(page: Path) -> None:
+    """Git's marks of a conflict are text to Markdown, and would be published."""
+    assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text(), re.MULTILINE) == []
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_targets_named_on_a_page_exist(page: str) -> None:
     """Each `make ...` is a target that `make` prints."""
