@@ -31,15 +31,22 @@ _FIRST_PICTURE = """() => {
         requestAnimationFrame(() => setTimeout(() => { window.drawnAt = performance.now(); }));
     }).observe(document, {childList: true, subtree: true});
 }"""
-# The time at which the page shows each new decision, by the clock of the machine, which lagcast reads too.
+# The time at which the page shows each new decision, by the clock of the machine, which lagcast reads too. A page that
+# loads itself anew, such as for its first ledger, goes on counting.
 _NEXT_DECISIONS = """() => {
-    window.shown = [];
-    let before = document.querySelector('#decided').textContent;
-    new MutationObserver(() => {
-        const now = document.querySelector('#decided').textContent;
-        if (now !== before) window.shown.push([before = now, Date.now() / 1000]);
-    }).observe(document.querySelector('main'), {childList: true, subtree: true, characterData: true});
+    const note = () => {
+        const now = document.querySelector('#decided')?.textContent;
+        if (!now || now === sessionStorage.getItem('before')) return;
+        const shown = JSON.parse(sessionStorage.getItem('shown') ?? '[]');
+        sessionStorage.setItem('shown', JSON.stringify([...shown, [now, Date.now() / 1000]]));
+        sessionStorage.setItem('before', now);
+    };
+    document.addEventListener('DOMContentLoaded', () => {
+        note();
+        new MutationObserver(note).observe(document.body, {childList: true, subtree: true, characterData: true});
+    });
 }"""
+_SHOWN = "() => JSON.parse(sessionStorage.getItem('shown') ?? '[]')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,18 +201,22 @@ def first_picture_seconds(browser: Browser, url: str) -> float:
         return float(page.evaluate("() => window.drawnAt")) / 1e3
 
 
-def update_seconds(page: Page, api: str, *, count: int, within_seconds: float) -> list[float]:
-    """Seconds from the instant of each of the next decisions until the open page shows it.
+def update_seconds(browser: Browser, url: str, api: str, *, count: int, within_seconds: float) -> list[float]:
+    """Seconds from the instant of each of the next decisions until a page that is open shows it.
 
     The instant of a decision is that at which its cycle began. Errors: playwright's TimeoutError.
     """
-    page.evaluate(_NEXT_DECISIONS)
-    page.wait_for_function(f"() => window.shown.length >= {count}", timeout=1e3 * within_seconds)
-    shown: list[tuple[str, float]] = page.evaluate("() => window.shown")
+    with opened(browser) as context:
+        page = context.new_page()
+        page.add_init_script(f"({_NEXT_DECISIONS})()")
+        page.goto(url)
+        # The first one was there when the page came.
+        page.wait_for_function(f"() => ({_SHOWN})().length > {count}", timeout=1e3 * within_seconds)
+        shown: list[tuple[str, float]] = page.evaluate(_SHOWN)[1 : count + 1]
     answer = httpx2.get(f"{api}/recommendations", timeout=10).json()
     issued = [datetime.fromisoformat(each["issued_at"]) for each in answer["decisions"]]
     by_words = {f"{at:%Y-%m-%d %H:%M:%S} UTC": at.timestamp() for at in issued}
-    return [seen - by_words[words.strip()] for words, seen in shown[:count]]
+    return [seen - by_words[words.strip()] for words, seen in shown]
 
 
 @contextmanager

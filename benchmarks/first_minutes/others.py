@@ -38,15 +38,19 @@ class Others:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What happens before the newcomer comes, in seconds: until the deploy, while it lasts, and after it."""
+    """What happens before the newcomer comes, in seconds: until the deploy, while it lasts, and after it.
 
-    until_deploy_seconds: float
-    deploy_seconds: float
-    after_seconds: float
+    `unread_seconds`: for how long nobody had read the topics when the groups came.
+    """
+
+    until_deploy_seconds: float = 0.0
+    deploy_seconds: float = 0.0
+    after_seconds: float = 0.0
+    unread_seconds: int = 0
 
 
 @contextmanager
-def at_work(folder: Path, before: Before, *, load_days_per_minute: float = 1.0 / DAY_MINUTES) -> Iterator[Others]:
+def at_work(folder: Path, before: Before) -> Iterator[Others]:
     """They work until the block ends; it begins when `before` is over. Errors: BrokerError for parts that fail."""
     jars, groups = fetched_jars(), [GROUPS[name] for name in NAMES]
     with ExitStack() as ends:
@@ -54,8 +58,8 @@ def at_work(folder: Path, before: Before, *, load_days_per_minute: float = 1.0 /
         admin = AdminClient({"bootstrap.servers": broker.address})
         for created in admin.create_topics([NewTopic(group.name, group.partitions, 1) for group in groups]).values():
             created.result()
-        load = Load(groups, broker.address, day_minutes=1.0 / load_days_per_minute)
-        load.past(PAST_MINUTES)
+        load = Load(groups, broker.address, day_minutes=DAY_MINUTES)
+        load.past(PAST_MINUTES, unread_seconds=before.unread_seconds)
         ends.enter_context(load.live())
         members = Members(groups, broker.address, folder, ends)
         for group in groups:
@@ -78,8 +82,9 @@ def at_work(folder: Path, before: Before, *, load_days_per_minute: float = 1.0 /
         )
         watched = GROUPS[WATCHED]
         time.sleep(before.until_deploy_seconds)
-        members.close(watched)
-        time.sleep(before.deploy_seconds)
-        members.start(watched)
+        if before.deploy_seconds:
+            members.close(watched)
+            time.sleep(before.deploy_seconds)
+            members.start(watched)
         time.sleep(before.after_seconds)
         yield Others(bootstrap=broker.address, prometheus=prometheus, rate=watched.messages_per_second)

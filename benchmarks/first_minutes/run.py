@@ -105,7 +105,9 @@ def from_source(
             "advice_seconds": advice_seconds,
             "said": served.said,
             "groups": {name: _told(url, name) for name in NAMES},
-            "update_seconds": update_seconds(page, api, count=updates, within_seconds=within_seconds),
+            "update_seconds": update_seconds(
+                browser, f"{url}/{path}", api, count=updates, within_seconds=within_seconds
+            ),
             "first_picture_seconds": [first_picture_seconds(browser, f"{url}/{path}") for _ in range(PICTURES)],
         }
         page.goto(url)
