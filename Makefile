@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery soak docs page-picture sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -174,6 +174,10 @@ lab-discovery: OUT := build/lab-discovery.json
 lab-discovery: MINUTES := 60
 lab-discovery: $(READY) ## what lagcast finds out of ten groups from a Kafka address: make lab-discovery OUT=FILE MINUTES=60
 	@$(BIN)/python -m benchmarks.discovery --out "$(OUT)" --minutes $(MINUTES)
+
+first-five-minutes: OUT := build/first-minutes.json
+first-five-minutes: $(READY) ## from an empty folder to a priced recommendation in a browser, by stage: make first-five-minutes OUT=FILE
+	@$(BIN)/python -m benchmarks.first_minutes --out "$(OUT)"
 
 docs: $(READY) ## rewrite what is made of the code: commands, settings, metrics and licences in docs/, the resource's definition, the chart's schema and alerts
 	@$(BIN)/python scripts/commands_page.py > docs/commands.md

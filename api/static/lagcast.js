@@ -110,14 +110,15 @@ async function refresh() {
   const answer = await fetch(location.href, { headers: { accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = [...document.querySelectorAll("[data-live]")];
-  const figures = (of) => of.querySelectorAll("figure[data-picture]").length;
-  if (!answer.ok || figures(page) !== figures(document) || parts.some(({ id }) => !page.getElementById(id))) {
-    location.reload(); // another page now: of a refusal instead of advice, for instance
+  const differ = (what) => page.querySelectorAll(what).length !== document.querySelectorAll(what).length;
+  const isAnother = ["[data-live]", "figure[data-picture]"].some(differ);
+  if (!answer.ok || isAnother || parts.some(({ id }) => !page.getElementById(id))) {
+    location.reload(); // another page now: of a refusal instead of advice, or the other way round
     return;
   }
   for (const part of parts) {
-    const news = page.getElementById(part.id);
-    if (part.innerHTML !== news.innerHTML) part.innerHTML = news.innerHTML;
+    const now = page.getElementById(part.id);
+    if (part.innerHTML !== now.innerHTML) part.innerHTML = now.innerHTML;
   }
   showTimes();
   await drawAll();

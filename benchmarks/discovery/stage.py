@@ -126,16 +126,24 @@ class Load:
         self._due_rest: dict[str, float] = {}
         self._value = bytes(VALUE_BYTES)
 
-    def past(self, minutes: int) -> None:
-        """Write messages of so many minutes before now, each stamped with its time, and commit them for the groups."""
+    def past(self, minutes: int, *, unread_seconds: int = 0) -> None:
+        """Write messages of so many minutes before now, each stamped with its time, and commit them for the groups.
+
+        Those of the last `unread_seconds` are not committed: the groups begin with a backlog.
+        """
         now = time.time()  # noqa: TID251  # the clock that messages are stamped by
         for group in self._groups:
-            for second in range(-60 * minutes, 0):
-                due = self._due(group, now + second, 1.0)
-                for number in range(due):
-                    self._one(self._producer, group, timestamp=round(1e3 * (now + second + number / due)))
-            self._producer.flush(60)
+            self._write(group, now, range(-60 * minutes, -unread_seconds))
             commit_all(self._bootstrap, group)
+            self._write(group, now, range(-unread_seconds, 0))
+
+    def _write(self, group: LabGroup, now: float, seconds: range) -> None:
+        """Write the messages of these seconds, counted from now."""
+        for second in seconds:
+            due = self._due(group, now + second, 1.0)
+            for number in range(due):
+                self._one(self._producer, group, timestamp=round(1e3 * (now + second + number / due)))
+        self._producer.flush(60)
 
     @contextmanager
     def live(self) -> Iterator[None]:

@@ -26,6 +26,8 @@ GROUP = f"/groups/{KEY}"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 # Longer than any of it takes on a busy machine: tests wait for what is to be seen.
 PATIENCE_MILLISECONDS = 30_000
+# Rows after an hour without any until there is advice again.
+RECOVERY_ROWS = 20
 
 
 class Living:
@@ -163,6 +165,19 @@ def test_a_refusal_takes_the_place_of_advice(living: Living, watched: Callable[.
     expect(page.locator("#headline")).to_contain_text("No advice")
     expect(page.locator("[data-picture=waterfall]")).to_have_count(0)
     expect(page.locator("[data-picture=fan] canvas")).to_be_visible()
+
+
+def test_advice_takes_the_place_of_a_refusal(living: Living, watched: Callable[..., Watched]) -> None:
+    """The page has prices and their picture then, without a hand: it is what a new group shows after some minutes."""
+    living.decide_nothing()
+    page = watched().page
+    page.goto(living.url + GROUP)
+    expect(page.locator("#live")).to_have_text("Up to date.")
+    expect(page.locator("[data-picture=waterfall]")).to_have_count(0)
+    for _ in range(RECOVERY_ROWS):
+        living.decide(rate=6000.0)
+    expect(page.locator("#headline .count").first).to_be_visible()
+    expect(page.locator("[data-picture=waterfall] .drawing canvas")).to_be_visible()
 
 
 def test_a_slider_asks_the_same_decision_with_another_figure(living: Living, watched: Callable[..., Watched]) -> None:

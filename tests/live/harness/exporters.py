@@ -44,12 +44,14 @@ def jmx_option(agent: Path, folder: Path, *, of: str, port: int) -> str:
 class KlagExporter:
     """One klag-exporter of one cluster; it can be stopped and started again."""
 
-    def __init__(self, program: Path, folder: Path, *, bootstrap: str, cluster: str, port: int) -> None:
+    def __init__(
+        self, program: Path, folder: Path, *, bootstrap: str, cluster: str, port: int, every_seconds: int = 1
+    ) -> None:
         self.port = port
         self._program, self._log, self._config = program, folder / "klag.log", folder / "klag.toml"
         self._process: subprocess.Popen[bytes] | None = None
         self._config.write_text(
-            f'[exporter]\npoll_interval = "1s"\nhttp_host = "127.0.0.1"\nhttp_port = {port}\n'
+            f'[exporter]\npoll_interval = "{every_seconds}s"\nhttp_host = "127.0.0.1"\nhttp_port = {port}\n'
             'granularity = "partition"\n'
             "[exporter.timestamp_sampling]\nenabled = false\n"
             f'[[clusters]]\nname = "{cluster}"\nbootstrap_servers = "{bootstrap}"\n',
@@ -73,16 +75,21 @@ class KlagExporter:
 
 @contextmanager
 def running_prometheus(
-    program: Path, folder: Path, *, jobs: Mapping[str, Sequence[int]], options: Sequence[str] = ()
+    program: Path,
+    folder: Path,
+    *,
+    jobs: Mapping[str, Sequence[int]],
+    options: Sequence[str] = (),
+    every_seconds: int = 1,
 ) -> Iterator[str]:
-    """A Prometheus that scrapes these ports every second, by job, until the block ends: its address.
+    """A Prometheus that scrapes these ports so often, by job, until the block ends: its address.
 
     The job `self` is its own port. `options` are more words of its command line.
     """
     (port,) = free_ports(1)
     folder.mkdir()
     config, log = folder / "prometheus.yml", folder / "prometheus.log"
-    lines = ["global: {scrape_interval: 1s, scrape_timeout: 1s}", "scrape_configs:"]
+    lines = [f"global: {{scrape_interval: {every_seconds}s, scrape_timeout: 1s}}", "scrape_configs:"]
     for job, ports in {"self": [port], **jobs}.items():
         targets = ", ".join(f"'127.0.0.1:{target}'" for target in ports)
         lines.append(f"  - {{job_name: {job}, static_configs: [{{targets: [{targets}]}}]}}")

@@ -1,0 +1,49 @@
+"""The first five minutes in short, without installation: somebody else's Kafka, and a page with a priced plan."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.first_minutes.newcomer import arrive, as_it_is
+from benchmarks.first_minutes.others import WATCHED, Before, at_work
+from benchmarks.first_minutes.run import from_source
+from tests.live.harness.browser import running_browser
+
+pytestmark = [pytest.mark.browser, pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+
+# Nobody read the topics for four minutes, and then the groups came back: a minute at their limit shows what they do.
+BEFORE = Before(unread_seconds=240)
+# The bars; of the way to advice without the installation, which takes a minute of its five.
+MOST_SECONDS_TO_ADVICE, MOST_SECONDS_TO_A_PICTURE, MOST_SECONDS_TO_THE_PAGE = 240.0, 1.5, 2.0
+
+
+@pytest.mark.usefixtures("jars")
+def test_an_address_leads_to_a_priced_recommendation_on_the_page(
+    tmp_path: Path, browser_program: Path, program: Callable[[str], Path]
+) -> None:
+    """With nothing told but the broker's address, and without Java on the PATH.
+
+    The doctor finds no problem but the topics that it may not create. The page shows replicas and the waterfall, and
+    follows the next decision.
+    """
+    for name in ("klag-exporter", "prometheus"):
+        program(name)
+    folder = tmp_path / "newcomer"
+    folder.mkdir()
+    others = tmp_path / "others"
+    others.mkdir()
+    newcomer = as_it_is(folder, arrive(folder, tools=tmp_path / "tools"))
+    with running_browser(browser_program) as browser, at_work(others, BEFORE) as work:
+        found = from_source(
+            newcomer, work, "kafka", browser=browser, shots=tmp_path, updates=1, within_seconds=MOST_SECONDS_TO_ADVICE
+        )
+    print(found)  # noqa: T201  # the measurement
+    assert [each for each in found["doctor"] if each["state"] == "problem"] == []
+    assert "(packaged)" in found["doctor"][0]["sentence"]
+    told = found["groups"][WATCHED]
+    assert (told["kind"], told["current"]) == ("Recommendation", 4)
+    assert told["capacity_source"] != "configured"
+    assert max(found["first_picture_seconds"]) <= MOST_SECONDS_TO_A_PICTURE
+    assert max(found["update_seconds"]) <= MOST_SECONDS_TO_THE_PAGE
+    assert (tmp_path / "kafka-group.png").stat().st_size > 0
