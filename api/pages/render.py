@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from api import words
-from api.pictures.html import in_words
+from api.pictures.html import in_words, templates_in
 from api.pictures.picture import Cell, Table
 
 # Styles and pictures come from this service alone, nothing is run that stands in the page itself, and no other site
@@ -37,13 +37,7 @@ def rendered(template: str, *, status: HTTPStatus = HTTPStatus.OK, **values: Any
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_in(Path(__file__).with_name("templates"))
     for words_of in (words.number, words.amount, words.duration, words.code_in_words, _cell, _thinned):
         environment.filters[words_of.__name__.strip("_")] = words_of
     for written in (words.instant, words.minute, words.clock):

@@ -106,7 +106,7 @@ class Pages:
                 counts=view.counts,
                 checks=view.checks,
                 is_first=not cursor,
-                following="?" + urlencode({"cursor": view.next}) if view.next else "",
+                following="quality?" + urlencode({"cursor": view.next}) if view.next else "",
             )
 
         return await _or_problem("", made)

@@ -47,16 +47,21 @@ def styles() -> str:
 
 @cache
 def templates() -> Environment:
-    """The templates of pictures, which escape whatever names hold."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    """The templates of pictures."""
+    environment = templates_in(Path(__file__).with_name("templates"))
+    environment.filters |= {"in_words": in_words, "option_text": option_text}
+    return environment
+
+
+def templates_in(folder: Path) -> Environment:
+    """The templates of a folder, which escape whatever names hold, and know no name that they are not given."""
+    return Environment(
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"in_words": in_words, "option_text": option_text}
-    return environment
 
 
 def in_words(cell: Cell) -> str:

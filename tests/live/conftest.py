@@ -9,12 +9,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
+from playwright.sync_api import Browser
 
 from collector.kafka_admin import KafkaAdminCollector
 from executor.advice import AdviceClient
@@ -24,7 +25,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast, lagcast_process
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers, running_java
-from tests.live.harness.browser import BrowserError, fetched_browser, tools_to_fetch
+from tests.live.harness.browser import BrowserError, Watched, fetched_browser, running_browser, tools_to_fetch
 from tests.live.harness.clients import create_topic, fresh_name, produce, wait_until
 from tests.live.harness.control_plane import ControlPlane, built_control_plane
 from tests.live.harness.executors import executor_in, served
@@ -252,6 +253,26 @@ def browser_program() -> Path:
         return fetched_browser()
     except BrowserError as error:  # such as a relative of Debian that packs it in another way
         return _miss(str(error))
+
+
+@pytest.fixture(scope="module")
+def browser(browser_program: Path) -> Iterator[Browser]:
+    """One browser for the tests of a file; each has a context of its own in it, without what others have left."""
+    with running_browser(browser_program) as browser:
+        yield browser
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Callable[..., Watched]]:
+    """`watched(**options)`: a fresh page, in a context of its own of a laptop's width unless told otherwise."""
+    with ExitStack() as closing:
+
+        def opened(**options: Any) -> Watched:  # noqa: ANN401  # of the browser's context
+            context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+            closing.callback(context.close)
+            return Watched(context)
+
+        yield opened
 
 
 @pytest.fixture

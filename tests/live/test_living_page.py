@@ -5,10 +5,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from api.app import create_app
 from cli.server import listen, serving, url_of
@@ -17,7 +16,7 @@ from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
 from tests.api.conftest import Clock
 from tests.api.test_what_if import KEY, loop_over, rows_until
-from tests.live.harness.browser import Watched, running_browser
+from tests.live.harness.browser import Watched
 from tests.recommender.loop import Rows
 
 pytestmark = pytest.mark.browser
@@ -26,6 +25,7 @@ GROUP = f"/groups/{KEY}"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 # Longer than any of it takes on a busy machine: tests wait for what is to be seen.
 PATIENCE_MILLISECONDS = 30_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 # Rows after an hour without any until there is advice again.
 RECOVERY_ROWS = 20
 
@@ -81,27 +81,6 @@ def living(tmp_path: Path) -> Iterator[Living]:
     yield found
     found.stop()
     store.close()
-
-
-@pytest.fixture(scope="module")
-def browser(browser_program: Path) -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser(browser_program) as browser:
-        yield browser
-
-
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[Callable[..., Watched]]:
-    """`watched(**options)`: a fresh page in a context of its own."""
-    with ExitStack() as closing:
-
-        def opened(**options: Any) -> Watched:  # noqa: ANN401  # of the browser's context
-            context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
-            context.set_default_timeout(PATIENCE_MILLISECONDS)
-            closing.callback(context.close)
-            return Watched(context)
-
-        yield opened
 
 
 def test_a_page_shows_the_next_decision_without_being_loaded_again(

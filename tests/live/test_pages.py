@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # ships no types
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from api.access.guard import Access
 from api.access.tokens import Tokens
@@ -24,7 +23,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.effective import effective_settings
 from recommender.deciding.recommendation import GradedMove, LedgerStanding
 from tests.api.access_files import token_file
-from tests.live.harness.browser import Below, Watched, running_browser, served_pages
+from tests.live.harness.browser import Below, Watched, served_pages
 from tests.live.harness.decided import CLUSTER, DECIDED_AT, decisions, named
 
 pytestmark = pytest.mark.browser
@@ -110,26 +109,6 @@ def site(store: SqlDecisionStore, tmp_path_factory: pytest.TempPathFactory) -> I
     ):
         yield Site(url, empty_url, f"/recommendations/{last.recommendation_id}")
     nothing.close()
-
-
-@pytest.fixture(scope="module")
-def browser(browser_program: Path) -> Iterator[Browser]:
-    """One browser; each test has a context of its own in it, without what others have left."""
-    with running_browser(browser_program) as browser:
-        yield browser
-
-
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[Callable[..., Watched]]:
-    """`watched(**options)`: a fresh page, in a context of its own of a laptop's width unless told otherwise."""
-    with ExitStack() as closing:
-
-        def opened(**options: Any) -> Watched:  # noqa: ANN401  # of the browser's context
-            context = browser.new_context(**{"viewport": {"width": WIDTHS[-1], "height": HEIGHT}, **options})
-            closing.callback(context.close)
-            return Watched(context)
-
-        yield opened
 
 
 @pytest.mark.parametrize("width", WIDTHS)

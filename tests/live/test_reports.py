@@ -1,7 +1,6 @@
 """Reports and notebooks in a real browser: every picture is drawn, and nothing is loaded from anywhere."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # ships no types
-from playwright.sync_api import Browser
 
 from api.convert import to_wire
 from api.parts import Happened, Ledger, LedgerItems, ObservedMinute
@@ -29,33 +27,13 @@ from forecasting.backtest import Backtest
 from forecasting.forecast import QUANTILES
 from recommender.configuring.settings import GroupSettings
 from recommender.deciding.recommendation import LedgerStanding, Recommendation
-from tests.live.harness.browser import Watched, running_browser
+from tests.live.harness.browser import Watched
 
 pytestmark = pytest.mark.browser
 
 # A name that would be a script if anything took it for HTML.
 HOSTILE = "</script><script>document.title = 'taken'</script>"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def browser(browser_program: Path) -> Iterator[Browser]:
-    """One browser; each test has a context of its own in it."""
-    with running_browser(browser_program) as browser:
-        yield browser
-
-
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[Callable[..., Watched]]:
-    """`watched(width=1440, theme="light")`: a fresh page."""
-    with ExitStack() as closing:
-
-        def opened(*, width: int = 1440, theme: str = "light") -> Watched:
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]  # one of playwright's words
-            closing.callback(context.close)
-            return Watched(context)
-
-        yield opened
 
 
 @pytest.fixture
@@ -94,7 +72,7 @@ def test_a_report_is_whole_wherever_it_is_opened(
     """From a disk: no request but for the file, no complaint, everyone can use it, and it is light on a dark screen."""
     file = tmp_path / "report.html"
     file.write_text(report(HOSTILE, pictures, sentences=[HOSTILE], notes=[HOSTILE], footer="lagcast"))
-    seen = watched(width=width, theme=theme)
+    seen = watched(viewport={"width": width, "height": 900}, color_scheme=theme)
     seen.open(file.as_uri())
     assert (seen.requested, seen.failed, seen.complaints) == ([file.as_uri()], [], [])
     assert seen.page.locator("figure.drawn:has(canvas)").count() == len(pictures)
