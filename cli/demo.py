@@ -23,10 +23,9 @@ from cli.stopping import stopped_by_signals
 from cli.study import play_league, read_rows, write_observed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from cli.demo_living import GoingOn
-    from forecasting.history import GroupInterval
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.deciding.recommendation import Decision
     from recommender.known_groups import KnownGroups
@@ -171,41 +170,25 @@ def _run(
     load: "Trace", contest: "Contest", kept: "Kept", state_dir: Path, *, fresh: bool, talk: Talk
 ) -> "tuple[League, Decided]":
     """Samples, features, the decision at the end of the data, and the league."""
-    from recommender.adapters.feature_table import FeatureTable
-
     folder = FeatureFolder.of(state_dir, seed=contest.seed, days=round(load.days))
     if fresh:
         folder.forget()
     if folder.is_there:
         talk.line(f" .. features reused from {folder.path}; `--fresh` makes them anew")
-        return _judge(load, contest, kept, lambda: folder.path / "features", talk=talk)
-    with folder.making() as scratch, spark_beside(talk, log_path=state_dir / "spark.log") as starting:
-        write_observed(contest, load, scratch / "samples", talk=talk)
-
-        def make() -> Path:
+        return _judge(load, contest, kept, folder.path / "features", talk=talk)
+    with spark_beside(talk, log_path=state_dir / "spark.log") as starting:
+        with folder.making() as scratch:
+            write_observed(contest, load, scratch / "samples", talk=talk)
             make_features(starting, scratch / "samples", scratch / "features", talk=talk)
-            return scratch / "features"
-
-        league, decided = _judge(load, contest, kept, make, talk=talk)
-    decided.histories.past = FeatureTable(folder.path / "features")  # where they are from now on
-    return league, decided
+        return _judge(load, contest, kept, folder.path / "features", talk=talk)
 
 
-def _judge(
-    load: "Trace", contest: "Contest", kept: "Kept", features: "Callable[[], Path]", *, talk: Talk
-) -> "tuple[League, Decided]":
-    """The league, and the decision, which is ready as soon as the features are."""
+def _judge(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, talk: Talk) -> "tuple[League, Decided]":
+    """The decision, and then the league: whoever looks at the page waits for the first, and both take all cores."""
     from replay.contest import RIVALS
 
-    decided: list[Decided] = []
-
-    def history() -> "Sequence[GroupInterval]":
-        table = features()
-        decided.append(_decide(load, contest, kept, table, talk=talk))
-        return read_rows(contest, table)
-
-    league = play_league(contest, RIVALS, history, talk=talk)
-    return league, decided[0]
+    decided = _decide(load, contest, kept, features, talk=talk)
+    return play_league(contest, RIVALS, lambda: read_rows(contest, features), talk=talk), decided
 
 
 def _decide(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, talk: Talk) -> Decided:
