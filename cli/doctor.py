@@ -97,8 +97,9 @@ def doctor(
                 bootstrap, cluster=cluster, groups=group, days=days, settings=connection, publish=publish
             )
         findings += _beside_spark(source, settings)
+        findings.append(price_finding(settings))
         if not kubernetes:
-            findings += [price_finding(settings), scaling_finding()]
+            findings.append(scaling_finding())
     if kubernetes:
         accounts: Mapping[Actor, str] = {"recommender": recommender, "executor": executor}
         findings += _in_cluster(kubernetes, kubeconfig, settings, accounts=accounts, lease=lease)

@@ -70,8 +70,10 @@ def kafka_findings(
     sentence = f"Kafka answers: {len(read):,} groups, {len(partitions):,} partitions."
     yield _finding("source", bootstrap, "ok", sentence)
     for each in collected.errors:
-        state: State = "note" if isinstance(each, UnsupportedError) else "problem"
-        yield _finding("source", bootstrap, state, f"{each}.", each.remedy)
+        if isinstance(each, UnsupportedError):
+            yield _finding("source", bootstrap, "note", f"{each}.", each.remedy)
+        else:
+            yield _failed("source", bootstrap, each)
     kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=settings)
     try:
         yield from _past(kafka, collected, bootstrap, days=days)
@@ -116,10 +118,10 @@ def _scrapes(url: str, found: "Discovered") -> "Iterator[Diagnosis]":
         sentence = f"Offsets are scraped each {every_seconds:.0f} s: rates need {SLOWEST_SECONDS:.0f} s or less."
         yield _finding("scrapes", url, "problem", sentence, "set scrape_interval of the exporter's job to 15s")
     elif age is not None:
-        sentence = f"Offsets are scraped each {every_seconds:.0f} s; the newest are {age:.0f} s old."
+        sentence = f"Offsets are scraped at least each {every_seconds:.0f} s; the newest are {age:.0f} s old."
         yield _finding("scrapes", url, "ok", sentence)
-    hours = len(found.every_hour)
-    yield _reach(url, float(hours), "Offsets", remedy="raise --storage.tsdb.retention.time where it is shorter")
+    hours = len(found.every_hour) - 1.0  # of the oldest one only a part is known to be there
+    yield _reach(url, hours, "Offsets", remedy="raise --storage.tsdb.retention.time where it is shorter")
 
 
 def _past(kafka: "KafkaRequests", collected: "Collected", where: str, *, days: int) -> "Iterator[Diagnosis]":
@@ -209,7 +211,7 @@ def _failed(check: str, where: str, error: Exception) -> "Diagnosis":
     """An error of an adapter, whose sentence ends with the next step."""
     what, separator, step = str(error).rpartition("; ")
     if not separator:
-        return _finding(check, where, "problem", f"{error}.")
+        return _finding(check, where, "problem", f"{error}.", "correct what the sentence names, and run it again")
     return _finding(check, where, "problem", f"{what}.", step)
 
 

@@ -1,5 +1,6 @@
 """Somebody with an empty folder and no Java: installs lagcast, runs its commands, and looks at its pages."""
 
+import json
 import os
 import re
 import signal
@@ -108,6 +109,12 @@ class Served:
         """Seconds since its start."""
         return time.monotonic() - self.began_seconds
 
+    @property
+    def cycles(self) -> list[float]:
+        """When each cycle of decisions was over, in seconds since 1970, by its log."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if '"event": "cycle"' in line]
+        return [datetime.fromisoformat(line["timestamp"]).timestamp() for line in lines]
+
     def until(self, holds: Callable[[], object], *, within_seconds: float, what: str) -> float:
         """The second, since the start, at which `holds` is true. Errors: TimeoutError; RuntimeError where it ended."""
         while not holds():
@@ -149,6 +156,17 @@ class Served:
         if headline and (not self.said or self.said[-1][1] != headline):
             self.said.append((round(self.passed_seconds, 1), headline))
         return page.evaluate(_ADVISED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """How soon a page showed a decision: after its cycle had stored and published it, and after the cycle had begun.
+
+    A page may be faster than the line that tells of the cycle's end, which counts as 0 s.
+    """
+
+    after_publication_seconds: float
+    after_begin_seconds: float
 
 
 def arrive(folder: Path, *, tools: Path) -> Mapping[str, str]:
@@ -201,10 +219,12 @@ def first_picture_seconds(browser: Browser, url: str) -> float:
         return float(page.evaluate("() => window.drawnAt")) / 1e3
 
 
-def update_seconds(browser: Browser, url: str, api: str, *, count: int, within_seconds: float) -> list[float]:
-    """Seconds from the instant of each of the next decisions until a page that is open shows it.
+def updates_of(
+    served: Served, browser: Browser, url: str, api: str, *, count: int, within_seconds: float
+) -> list[Update]:
+    """How soon a page that is open shows each of the next decisions.
 
-    The instant of a decision is that at which its cycle began. Errors: playwright's TimeoutError.
+    Errors: playwright's TimeoutError, and those of `until`.
     """
     with opened(browser) as context:
         page = context.new_page()
@@ -216,7 +236,15 @@ def update_seconds(browser: Browser, url: str, api: str, *, count: int, within_s
     answer = httpx2.get(f"{api}/recommendations", timeout=10).json()
     issued = [datetime.fromisoformat(each["issued_at"]) for each in answer["decisions"]]
     by_words = {f"{at:%Y-%m-%d %H:%M:%S} UTC": at.timestamp() for at in issued}
-    return [seen - by_words[words.strip()] for words, seen in shown]
+    began = [by_words[words.strip()] for words, _ in shown]
+    served.until(
+        lambda: served.cycles[-1] >= began[-1], within_seconds=served.passed_seconds + 30, what="a cycle's end"
+    )
+    ends = [min(end for end in served.cycles if end >= at) for at in began]
+    return [
+        Update(after_publication_seconds=max(0.0, seen - end), after_begin_seconds=seen - at)
+        for (_, seen), end, at in zip(shown, ends, began, strict=True)
+    ]
 
 
 @contextmanager

@@ -35,7 +35,7 @@ WORDS = """\
 - *Empty folder to advice* is installation, `lagcast doctor` and `lagcast up`, until the headline has a replica
   count and the waterfall of prices is drawn.
 - *First picture* begins with the navigation, with nothing in the browser's cache.
-- *Decision to page* begins with the instant that the decision carries, which is the beginning of its cycle.
+- *Decision to page* begins when the cycle has stored and published the decision.
 """
 
 
@@ -67,11 +67,10 @@ def bars_of(document: Document) -> list[Bar]:
         for source in sources
     ]
     pictures = [seconds for found in sources.values() for seconds in found["first_picture_seconds"]]
-    updates = [seconds for found in sources.values() for seconds in found["update_seconds"]]
-    demos = [demo["advice_seconds"] for demo in document["demos"]]
+    updates = [each["after_publication_seconds"] for found in sources.values() for each in found["updates"]]
     return [
         *bars,
-        Bar(what="demo to advice", seconds=max(demos), most_seconds=30.0),
+        Bar(what="demo to advice", seconds=document["demo"]["advice_seconds"], most_seconds=30.0),
         Bar(what="--help", seconds=median(document["help_seconds"]), most_seconds=0.3),
         Bar(what="--help, at most", seconds=max(document["help_seconds"]), most_seconds=0.45),
         Bar(what="first picture of a group's page", seconds=max(pictures), most_seconds=1.5),
@@ -131,19 +130,27 @@ def _stages(document: Document) -> str:
             (f"`lagcast doctor {option}`", f"{found['doctor_seconds']:.1f}"),
             (f"`lagcast up {option}`, until it says its address", f"{found['address_seconds']:.1f}"),
             (f"`lagcast up {option}`, until the page has a priced recommendation", f"{found['advice_seconds']:.1f}"),
+            ("from the beginning of a cycle until the page shows its decision", _each(found, "after_begin_seconds")),
+            ("of it, after the decision was published", _each(found, "after_publication_seconds")),
         ]
     csv = document["csv"]
     rows.append(("`lagcast replay --trace FILE --html FILE`, two days, to its end", f"{csv['seconds']:.1f}"))
-    for number, demo in enumerate(document["demos"]):
-        words = "again, with the features of before" if number else "the first time, which compiles its loops"
-        rows.append((f"`lagcast demo` {words}, until it says its address", f"{demo['address_seconds']:.1f}"))
-        rows.append((f"`lagcast demo` {words}, until its page has the recommendation", f"{demo['advice_seconds']:.1f}"))
+    demo = document["demo"]
+    rows += [
+        ("`lagcast demo`, until it says its address", f"{demo['address_seconds']:.1f}"),
+        ("`lagcast demo`, until its page has a priced recommendation", f"{demo['advice_seconds']:.1f}"),
+    ]
     return table(("stage", "seconds"), rows)
+
+
+def _each(found: Document, name: str) -> str:
+    """The figures of the updates that were measured, in their order."""
+    return ", ".join(f"{update[name]:.1f}" for update in found["updates"])
 
 
 def _said(document: Document) -> str:
     rows = [
-        (source, f"{words}", f"{seconds:.1f}")
+        (source, words, f"{seconds:.1f}")
         for source, found in document["sources"].items()
         for seconds, words in found["said"]
     ]

@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from benchmarks.first_minutes.newcomer import (
     first_picture_seconds,
     installed,
     opened,
-    update_seconds,
+    updates_of,
 )
 from benchmarks.first_minutes.others import NAMES, WATCHED, Before, Others, at_work
 from benchmarks.rebalances.run import kafka_version
@@ -31,11 +32,11 @@ from tests.live.harness.browser import fetched_browser, running_browser
 
 Source = Literal["prometheus", "kafka"]
 SOURCES: Sequence[Source] = ("prometheus", "kafka")
-# A deploy of a minute and a half, four minutes ago.
-BEFORE = Before(until_deploy_seconds=60.0, deploy_seconds=90.0, after_seconds=240.0)
+# A deploy of a minute and a half, two minutes ago.
+BEFORE = Before(until_deploy_seconds=60.0, deploy_seconds=90.0, after_seconds=120.0)
 # Longer than the bars: a bar that is missed has a figure too.
 PATIENCE_SECONDS = 900.0
-HELPS, PICTURES, UPDATES, DEMOS = 5, 3, 4, 2
+HELPS, PICTURES, UPDATES = 5, 3, 4
 CSV_DAYS = 2
 
 
@@ -57,8 +58,7 @@ def measured(*, install: bool, shots: Path, before: Before = BEFORE) -> dict[str
             sources[source] = from_source(newcomer, others, source, browser=browser, shots=shots)
             loads.append(os.getloadavg()[0])
         csv = from_csv(newcomer, others, browser=browser, shots=shots)
-        # The second one has the compiled loops and the features of the first.
-        demos = [from_demo(newcomer, browser=browser, shots=shots) for _ in range(DEMOS)]
+        demo = from_demo(newcomer, browser=browser, shots=shots)
         loads.append(os.getloadavg()[0])
         installed_bytes = _bytes(folder / "venv") if install else None
     return {
@@ -73,7 +73,7 @@ def measured(*, install: bool, shots: Path, before: Before = BEFORE) -> dict[str
         "help_seconds": helps,
         "sources": sources,
         "csv": csv,
-        "demos": demos,
+        "demo": demo,
     }
 
 
@@ -105,9 +105,12 @@ def from_source(
             "advice_seconds": advice_seconds,
             "said": served.said,
             "groups": {name: _told(url, name) for name in NAMES},
-            "update_seconds": update_seconds(
-                browser, f"{url}/{path}", api, count=updates, within_seconds=within_seconds
-            ),
+            "updates": [
+                asdict(update)
+                for update in updates_of(
+                    served, browser, f"{url}/{path}", api, count=updates, within_seconds=within_seconds
+                )
+            ],
             "first_picture_seconds": [first_picture_seconds(browser, f"{url}/{path}") for _ in range(PICTURES)],
         }
         page.goto(url)

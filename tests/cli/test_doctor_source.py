@@ -53,8 +53,10 @@ def test_a_server_with_all_names_is_ok(server: MemoryPrometheus) -> None:
         ("clock", "ok"),
     }
     assert "The exporter is kafka-lag-exporter: " in seen["source", "ok"].sentence
-    assert seen["scrapes", "ok"].sentence == "Offsets are scraped each 15 s; the newest are 0 s old."
-    assert "time of day can be used after two days" in seen["past", "note"].sentence
+    assert seen["scrapes", "ok"].sentence == "Offsets are scraped at least each 15 s; the newest are 0 s old."
+    assert seen["past", "note"].sentence == (
+        "Offsets reach back less than 1 h: the time of day can be used after two days."
+    )
 
 
 def test_names_that_are_missing_are_named(server: MemoryPrometheus) -> None:

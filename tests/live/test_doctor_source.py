@@ -42,7 +42,9 @@ def test_rights_that_are_missing_are_named_and_then_granted(
         return seen
 
     acl = f"kafka-acls.sh --bootstrap-server {where} --add --allow-principal User:NAME --operation"
-    seen = findings("--strict", code=3)
+    hidden = fresh_name("hidden")
+    seen = findings("--group", hidden, "--strict", code=3)
+    assert f"grant this user Describe on Group {hidden!r}" in {remedy for _, _, remedy in seen["problem"]}
     sentences = {sentence: remedy for _, sentence, remedy in (*seen["note"], *seen["problem"])}
     assert sentences[f"No Create and Write on Topic {prefix}: `lagcast up` could not publish there."] == (
         f"{acl} Create --operation Write --operation Describe --topic {prefix}; or --publish ''"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.discovery.groups import GROUPS
 from benchmarks.first_minutes.newcomer import arrive, as_it_is
 from benchmarks.first_minutes.others import WATCHED, Before, at_work
 from benchmarks.first_minutes.run import from_source
@@ -24,8 +25,8 @@ def test_an_address_leads_to_a_priced_recommendation_on_the_page(
 ) -> None:
     """With nothing told but the broker's address, and without Java on the PATH.
 
-    The doctor finds no problem but the topics that it may not create. The page shows replicas and the waterfall, and
-    follows the next decision.
+    The doctor finds no problem. The page first says that the capacity is not known, and by itself shows replicas and
+    the waterfall when the group has shown it; then it follows the next decision.
     """
     for name in ("klag-exporter", "prometheus"):
         program(name)
@@ -43,8 +44,9 @@ def test_an_address_leads_to_a_priced_recommendation_on_the_page(
     assert "(packaged)" in found["doctor"][0]["sentence"]
     told = found["groups"][WATCHED]
     assert (told["kind"], told["current"]) == ("Recommendation", 4)
+    assert told["capacity"] == pytest.approx(GROUPS[WATCHED].capacity, rel=0.2)
     assert told["capacity_source"] != "configured"
     # How long both take is a figure of docs/first-minutes.md, and not of a machine that runs tests.
     assert min(found["first_picture_seconds"]) > 0.0
-    assert len(found["update_seconds"]) == 1
+    assert len(found["updates"]) == 1
     assert (tmp_path / "kafka-group.png").stat().st_size > 0
