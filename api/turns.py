@@ -53,8 +53,9 @@ class Turns:
         """The page of that key: made, or as it was made a moment ago. Errors: as above."""
 
         def kept_or_made() -> Answer:
+            self._drop_old_pages()
             kept = self._pages.pop(key, None)
-            if kept is None or time.monotonic() >= kept.until_seconds or self._clock() >= kept.until:
+            if kept is None:
                 answer, cpu_seconds = self._timed(make)
                 seconds = min(MOST_KEPT_SECONDS, cpu_seconds / READERS_SHARE)
                 kept = _Page(time.monotonic() + seconds, self._clock() + timedelta(seconds=seconds), answer)
@@ -64,6 +65,13 @@ class Turns:
             return kept.answer  # type: ignore[return-value]  # a key has one type of page
 
         return await self._turn(kept_or_made)
+
+    def _drop_old_pages(self) -> None:
+        # A page of a group with its pictures is 3 MB, and has another key after each decision.
+        seconds, now = time.monotonic(), self._clock()
+        for key, page in list(self._pages.items()):
+            if seconds >= page.until_seconds or now >= page.until:
+                del self._pages[key]
 
     async def _turn(self, work: Callable[[], Answer]) -> Answer:
         if self._waiting >= MOST_WAITING:

@@ -11,9 +11,10 @@ ARENAS = 2
 def keep_little_of_what_is_freed() -> None:
     """Let all threads of this process share two arenas of glibc's malloc, before most of them have begun.
 
-    By default a thread gets an arena of its own, eight for each core, and what one frees the others do not use: over a
-    day of 40 groups a service grew from 586 to 819 MB, with two arenas to 479 (docs/soak.md). MALLOC_ARENA_MAX in the
-    environment wins; other systems and other C libraries have no such arenas, and nothing is done.
+    By default a thread gets an arena of its own, eight for each core, and what one frees the others do not use: after a
+    simulated day of 40 groups a service had 819 MB, with two arenas 479 and 555 (`make soak MINUTES=12 GROUPS=40`).
+    MALLOC_ARENA_MAX in the environment wins; other systems and other C libraries have no such arenas, and nothing is
+    done.
     """
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return

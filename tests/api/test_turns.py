@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -58,6 +58,24 @@ def test_a_page_is_made_again_once_it_has_been_kept_for_ten_times_as_long_as_it_
         return seen
 
     assert asyncio.run(scrape()) == [1, 2, 1, 1, 2, 1, 3, 4, 3]
+
+
+def test_pages_that_are_no_longer_shown_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a group has another key after each decision: thirty of them were 100 MB."""
+    calls, now = list[float](), [clock()]
+    stand_in = SimpleNamespace(monotonic=lambda: 0.0, thread_time=time.thread_time, sleep=time.sleep)
+    monkeypatch.setattr("api.turns.time", stand_in)
+
+    async def ask() -> tuple[int, int]:
+        turns = Turns(clock=lambda: now[0])
+        for number in range(5):
+            await turns.page(("group", number), working(0.001, calls))
+        before = len(turns._pages)
+        now[0] += timedelta(seconds=MOST_KEPT_SECONDS)
+        await turns.page("metrics", working(0.001, calls))
+        return before, len(turns._pages)
+
+    assert asyncio.run(ask()) == (5, 1)
 
 
 def test_while_decisions_are_made_readers_have_a_tenth_of_the_time() -> None:
