@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 import httpx2
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Error, Page
 
 ROOT = Path(__file__).parents[2]
 _URL = re.compile(r"(?:serves|REST:) (http://[^\s;]+)")
@@ -150,12 +150,18 @@ class Served:
         return self.until(lambda: self._looked(page), within_seconds=within_seconds, what="a priced recommendation")
 
     def _looked(self, page: Page) -> object:
-        # The page loads itself anew when advice takes the place of a refusal, and is then without an answer for once.
-        headlines = page.locator("#headline .headline").all_inner_texts()
+        try:
+            headlines = page.locator("#headline .headline").all_inner_texts()
+            advised = page.evaluate(_ADVISED)
+        except Error as error:
+            # The page loads itself anew when advice takes the place of a refusal: this look came in between.
+            if "navigation" not in error.message:
+                raise
+            return None
         headline = " ".join(" ".join(headlines).split())
         if headline and (not self.said or self.said[-1][1] != headline):
             self.said.append((round(self.passed_seconds, 1), headline))
-        return page.evaluate(_ADVISED)
+        return advised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
