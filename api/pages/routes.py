@@ -82,11 +82,17 @@ class Pages:
                 following=following if view.page.next else "",
                 checks=view.checks,
                 stages=self._about.work.stages,
+                decided=self._changes,
                 pictures=pictures,
                 here="?" + urlencode({"cluster": cluster, "group_id": group_id, "cursor": cursor}),
             )
 
         return await _or_problem("", made)
+
+    @property
+    def _changes(self) -> int:
+        """What the first event of a fleet says, unless something has changed since."""
+        return self._reader.known_groups.changes + self._about.work.changes
 
     async def quality(self, cursor: str) -> Response:
         """The data that the last decisions rest on, from `cursor` on."""
@@ -115,7 +121,15 @@ class Pages:
         """The replay of this process, how far it is, or the command that plays one."""
         replayed, pictures = await self.replayed()
         stages = self._about.work.stages
-        return rendered("replay.html", root="", title="Replay", replayed=replayed, stages=stages, pictures=pictures)
+        return rendered(
+            "replay.html",
+            root="",
+            title="Replay",
+            replayed=replayed,
+            stages=stages,
+            decided=self._changes,
+            pictures=pictures,
+        )
 
     async def replayed(self) -> tuple[Replayed | None, Pictures]:
         """The replay of this process, and its picture, if there is one."""

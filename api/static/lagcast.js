@@ -128,13 +128,13 @@ function follow() {
   const status = document.querySelector("#live");
   const from = document.querySelector("main")?.dataset.events;
   if (!from || !status) return;
-  let seen = null;
+  let seen = document.querySelector("main").dataset.decided;
   let running = Promise.resolve();
   const connect = () => {
     const events = new EventSource(from);
     events.addEventListener("open", () => (status.textContent = "Up to date."));
     events.addEventListener("decided", ({ data }) => {
-      if (seen !== null && data !== seen) running = running.then(refresh).catch(() => {});
+      if (data !== seen) running = running.then(refresh).catch(() => {});
       seen = data;
     });
     events.addEventListener("error", () => {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from api.app import create_app
 from cli.server import listen, serving, url_of
@@ -107,6 +107,19 @@ def test_a_page_shows_the_next_decision_without_being_loaded_again(
     assert page.evaluate("window.isTheSame")
     assert page.locator("[data-picture=fan] details").get_attribute("open") is not None
     assert seen.complaints == []
+
+
+def test_a_decision_that_comes_before_the_first_event_is_shown(living: Living, watched: Callable[..., Watched]) -> None:
+    """Between the making of a page and the begin of its stream; it was shown with the next decision only."""
+    page = watched().page
+
+    def decide_first(route: Route) -> None:
+        living.decide(rate=6000.0)
+        route.continue_()
+
+    page.route("**/events", decide_first)
+    page.goto(living.url + GROUP)
+    expect(page.locator("#decided")).to_have_text("2026-01-05 12:00:30 UTC")
 
 
 def test_a_stream_that_breaks_comes_back(living: Living, watched: Callable[..., Watched]) -> None:
