@@ -11,12 +11,12 @@ from benchmarks.first_minutes.others import WATCHED, Before, at_work
 from benchmarks.first_minutes.run import from_source
 from tests.live.harness.browser import running_browser
 
-pytestmark = [pytest.mark.browser, pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.kafka, pytest.mark.spark]
 
 # Nobody read the topics for four minutes, and then the groups came back: a minute at their limit shows what they do.
 BEFORE = Before(unread_seconds=240)
-# Of five minutes, without the installation, which takes one.
-MOST_SECONDS_TO_ADVICE = 240.0
+# Beside other tests; how long it takes on a machine of its own is a figure of docs/first-minutes.md.
+MOST_SECONDS_TO_ADVICE = 600.0
 
 
 @pytest.mark.usefixtures("jars")

@@ -10,21 +10,6 @@ trap 'rm -rf "$unfinished"' EXIT
 # debian PACKAGE...: unpacks these packages, without what they depend on, into "$unfinished/root". `mirror` and
 # `security` are then the addresses of Debian's archives, those of this machine where it has Debian's.
 debian() {
-    read_lists
-    unpack "$@"
-}
-
-# debian_whole PACKAGE...: the same with everything that they depend on but the C library. That one is this machine's,
-# whose loader starts them.
-debian_whole() {
-    read_lists
-    # An empty list of what is installed: what this machine has by chance is unpacked too.
-    # shellcheck disable=SC2046,SC2086  # options and names of packages are words
-    unpack $(apt-get $options -o Dir::State::status=/dev/null --no-install-recommends --simulate install "$@" |
-        sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vx libc6)
-}
-
-read_lists() {
     lists="$unfinished/apt"
     mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial" "$unfinished/root"
     options="-qq -o Dir::State::lists=$lists/lists -o Dir::Cache=$lists/cache -o Debug::NoLocking=1 -o APT::Sandbox::User="
@@ -36,9 +21,6 @@ read_lists() {
     security=$(apt-get $options indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian-Security' |
         head -n 1)
     mirror=${mirror:-http://deb.debian.org/debian} security=${security:-http://deb.debian.org/debian-security}
-}
-
-unpack() {
     # shellcheck disable=SC2086
     (cd "$lists" && apt-get $options download "$@" >&2)
     for package in "$lists"/*.deb; do dpkg-deb -x "$package" "$unfinished/root"; done

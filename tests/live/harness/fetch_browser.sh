@@ -10,7 +10,18 @@ part=browser
 . ./debian.sh
 
 if [ ! -d "$cache/$target" ]; then
-    debian_whole chromium-headless-shell fonts-dejavu-core
+    # All that they depend on, as if nothing was installed here, but the C library, whose loader starts them.
+    lists="$unfinished/needed"
+    mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial"
+    options="-qq -o Dir::State::lists=$lists/lists -o Dir::Cache=$lists/cache -o Debug::NoLocking=1 -o APT::Sandbox::User="
+    # shellcheck disable=SC2086  # options are words, and the cache folder has to be free of blanks
+    apt-get $options update >&2
+    # shellcheck disable=SC2086
+    needed=$(apt-get $options -o Dir::State::status=/dev/null --no-install-recommends --simulate \
+        install chromium-headless-shell fonts-dejavu-core | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vx libc6)
+    rm -rf "$lists"
+    # shellcheck disable=SC2086  # names of packages are words
+    debian $needed
     cat >"$unfinished/fonts.conf" <<'END'
 <?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
