@@ -65,7 +65,8 @@ def create_app(
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
     about = About(version=version, started_at=clock(), settings=tuple(effective), work=work or Work())
-    pages, events = Pages(reader, turns, about), Events(reader, turns, about.work)
+    events = Events(reader, turns, about.work)
+    pages = Pages(reader, turns, events, about)
     app.include_router(routes.service(reader, turns, pages, hangs=hangs))
     app.include_router(routes_of(pages, events))
     # Whoever stops the server closes them first: it waits for all its answers, and these have no end of their own.

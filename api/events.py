@@ -34,11 +34,16 @@ class Events:
         """End all streams at their next look."""
         self._is_closed = True
 
+    @property
+    def fleet_now(self) -> int:
+        """What an event of the fleet would say now: it is another number after each cycle and each step of the work."""
+        return self._reader.known_groups.cycles + self._work.changes
+
     def of_fleet(self) -> AsyncIterator[ServerSentEvent]:
-        """An event when anything was decided by this process, or when its work has come further."""
+        """An event when this process has decided on all groups, or when its work has come further."""
 
         async def newest() -> object:
-            return self._reader.known_groups.changes + self._work.changes
+            return self.fleet_now
 
         return self._changes(newest, every_seconds=FLEET_SECONDS)
 

@@ -67,25 +67,27 @@ class Reader:
         self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int
     ) -> tuple[wire.GroupPage, dict[str, wire.GroupLedger]]:
         """The same, and the ledgers of those groups that have advice with one, by group key."""
-        after = group_of_cursor(cursor) if cursor is not None else None
+        shown, following = self._latest_page(cluster=cluster, group=group, cursor=cursor, limit=limit)
         now = self.clock()
-        # One more than requested shows whether a next page exists.
-        decisions = self.store.latest_page(cluster=cluster, group=group, after=after, limit=limit + 1)
-        shown = decisions[:limit]
-        page = wire.GroupPage(
-            groups=tuple(to_summary(d, self._settings_of(d), now=now) for d in shown),
-            next=group_key(shown[-1].cluster, shown[-1].group) if len(decisions) > limit else None,
-        )
+        groups = tuple(to_summary(d, self._settings_of(d), now=now) for d in shown)
+        page = wire.GroupPage(groups=groups, next=following)
         ledgers = ((group_key(d.cluster, d.group), _ledger_in(d)) for d in shown)
         return page, {key: ledger for key, ledger in ledgers if ledger is not None}
 
     def decisions(self, *, cursor: str | None, limit: int) -> tuple[tuple[wire.DecisionV1, ...], str | None]:
         """The last decisions on the `limit` groups after `cursor`, in full, and the cursor of the page behind."""
-        after = group_of_cursor(cursor) if cursor is not None else None
-        decisions = self.store.latest_page(after=after, limit=limit + 1)
-        shown = decisions[:limit]
-        following = group_key(shown[-1].cluster, shown[-1].group) if len(decisions) > limit else None
+        shown, following = self._latest_page(cluster=None, group=None, cursor=cursor, limit=limit)
         return tuple(map(self._as_wire, shown)), following
+
+    def _latest_page(
+        self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int
+    ) -> tuple[tuple[Decision, ...], str | None]:
+        """The last decisions on the `limit` groups after `cursor`, and the cursor of the page behind."""
+        after = group_of_cursor(cursor) if cursor is not None else None
+        # One more than requested shows whether a next page exists.
+        decisions = self.store.latest_page(cluster=cluster, group=group, after=after, limit=limit + 1)
+        shown = decisions[:limit]
+        return shown, group_key(shown[-1].cluster, shown[-1].group) if len(decisions) > limit else None
 
     def group(self, key: str) -> wire.Group:
         """Identity and latest decision of the group with this key."""

@@ -36,12 +36,16 @@ class KnownGroups:
 
     def __init__(self) -> None:
         self._kept: dict[Group, KnownGroup] = {}
-        self._changes = 0
+        self._cycles = 0
 
     @property
-    def changes(self) -> int:
-        """A number that is another one after each decision."""
-        return self._changes
+    def cycles(self) -> int:
+        """A number that is another one after each cycle of decisions."""
+        return self._cycles
+
+    def cycle_is_over(self) -> None:
+        """What is known is that of a whole cycle now."""
+        self._cycles += 1
 
     def of(self, group: Group) -> KnownGroup | None:
         """What is known of the group, if this process decides on it."""
@@ -53,9 +57,8 @@ class KnownGroups:
             self._kept.pop(group, None)
         else:
             self._kept[group] = known
-        self._changes += 1
 
     def clear(self) -> None:
         """Know no group: another process decides now."""
         self._kept.clear()
-        self._changes += 1
+        self._cycles += 1

@@ -108,7 +108,7 @@ class DecisionStore(Protocol):
     def standings(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Standing, ...]:
         """What was decided for the group from `since` on and before `until`, oldest first, where it changed.
 
-        It takes time by the number of decisions, and none by their length: 5,760 of a day take 20 ms.
+        It takes time by the number of decisions and not by their length: no document is read.
         """
         ...
 

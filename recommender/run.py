@@ -169,6 +169,7 @@ class Recommender:
             if decision is not None:
                 decisions.append(decision)
             self.known_groups.keep(group, self._known(group, decision))
+        self.known_groups.cycle_is_over()
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
         return tuple(decisions)

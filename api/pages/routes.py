@@ -59,9 +59,10 @@ class About:
 class Pages:
     """What is shown is made once for a page and its pictures, and again when something new was decided."""
 
-    def __init__(self, reader: Reader, turns: Turns, about: About) -> None:
+    def __init__(self, reader: Reader, turns: Turns, events: Events, about: About) -> None:
         self._reader = reader
         self._turns = turns
+        self._events = events
         self._about = about
 
     async def fleet(self, *, cluster: str, group_id: str, cursor: str) -> Response:
@@ -82,17 +83,12 @@ class Pages:
                 following=following if view.page.next else "",
                 checks=view.checks,
                 stages=self._about.work.stages,
-                decided=self._changes,
+                decided=self._events.fleet_now,
                 pictures=pictures,
                 here="?" + urlencode({"cluster": cluster, "group_id": group_id, "cursor": cursor}),
             )
 
         return await _or_problem("", made)
-
-    @property
-    def _changes(self) -> int:
-        """What the first event of a fleet says, unless something has changed since."""
-        return self._reader.known_groups.changes + self._about.work.changes
 
     async def quality(self, cursor: str) -> Response:
         """The data that the last decisions rest on, from `cursor` on."""
@@ -127,7 +123,7 @@ class Pages:
             title="Replay",
             replayed=replayed,
             stages=stages,
-            decided=self._changes,
+            decided=self._events.fleet_now,
             pictures=pictures,
         )
 
@@ -157,7 +153,7 @@ class Pages:
             checks = () if page.groups else self._reader.readiness()
             return _Fleet(page=page, ledgers=ledgers, checks=checks), of_fleet(page, ledgers)
 
-        return await self._turns.page(("fleet", cluster, group_id, cursor, self._reader.known_groups.changes), made)
+        return await self._turns.page(("fleet", cluster, group_id, cursor, self._events.fleet_now), made)
 
     async def group(self, key: str) -> tuple[GroupView, Pictures]:
         """The group of this key, and its pictures."""

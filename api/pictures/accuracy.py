@@ -1,17 +1,16 @@
 """How good the forecasts of a day were, by how far they looked ahead: their error, and what came inside their band."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import NamedTuple
 
 from api import schemas as wire
 from api.pictures.picture import Column, Option, Picture, Table, Theme, base, value_axis
+from api.pictures.timeline import expected_minutes
 from api.words import number
 
 # Minutes ahead up to which forecasts are judged together.
 BORDERS = (5, 15, 30, 60)
 NOMINAL_PERCENT = 90.0
-_MINUTE = timedelta(minutes=1)
 
 
 class _Judged(NamedTuple):
@@ -53,14 +52,11 @@ def accuracy(day: wire.GroupDay, before: Sequence[wire.RecommendationV1]) -> Pic
 def _judged(day: wire.GroupDay, before: Sequence[wire.RecommendationV1]) -> Iterator[_Judged]:
     came = {minute.ends_at: minute.produce_messages_per_second for minute in day.minutes}
     for advice in before:
-        paths, minutes = advice.forecast.produce_messages_per_second, max(1, advice.forecast.step_seconds // 60)
-        first = advice.issued_at.replace(second=0, microsecond=0)
-        bands = zip(paths.p05, paths.p50, paths.p95, strict=True)
-        for step, (low, middle, high) in enumerate(bands):
-            for ahead in range(step * minutes + 1, (step + 1) * minutes + 1):
-                rate = came.get(first + ahead * _MINUTE)
-                if rate is not None:
-                    yield _Judged(ahead, low, middle, high, advice.observed.produce_messages_per_second, rate)
+        constant = advice.observed.produce_messages_per_second
+        for ahead, ends_at, (low, middle, high) in expected_minutes(advice):
+            rate = came.get(ends_at)
+            if rate is not None:
+                yield _Judged(ahead, low, middle, high, constant, rate)
 
 
 def _sentence(table: Table) -> str:

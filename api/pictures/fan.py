@@ -1,12 +1,11 @@
 """The fan: what came, what was expected of it before, and what is expected now."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from functools import partial
 
 from api import schemas as wire
 from api.pictures.picture import Column, Option, Picture, Table, Theme, millis, value_axis
-from api.pictures.timeline import ENDS_AT, MINUTE, Span, line, minutes, over_time, present, span_of
+from api.pictures.timeline import ENDS_AT, MINUTE, Span, expected_minutes, line, minutes, over_time, present, span_of
 from api.words import UNKNOWN, clock, duration, number
 
 _RATE = "produce_messages_per_second"
@@ -18,10 +17,10 @@ def fan(day: wire.GroupDay, advice: wire.RecommendationV1 | None, before: Sequen
     `before` is advice of earlier instants, oldest first: each forecast is shown until the next one was made.
     """
     span = span_of(day, advice)
-    came = {_whole(minute.ends_at): minute.produce_messages_per_second for minute in day.minutes}
-    bands = {at: band for each in (*before, *([advice] if advice else ())) for at, band in _bands(each)}
+    came = {minute.ends_at: minute.produce_messages_per_second for minute in day.minutes}
+    bands = {at: band for each in (*before, *([advice] if advice else ())) for _, at, band in expected_minutes(each)}
     rows = []
-    for at in sorted(came.keys() | {at for at in bands if at >= _whole(span.begins_at)}):
+    for at in sorted(came.keys() | {at for at in bands if at > span.begins_at - MINUTE}):
         low, middle, high = bands.get(at, (None, None, None))
         rate = came.get(at)
         rows.append((at, rate, low, middle, high, _is_outside(rate, low, high)))
@@ -41,19 +40,6 @@ def fan(day: wire.GroupDay, advice: wire.RecommendationV1 | None, before: Sequen
         table=table,
         draw=partial(_draw, span=span),
     )
-
-
-def _bands(advice: wire.RecommendationV1) -> Iterator[tuple[datetime, tuple[float, float, float]]]:
-    """The band of each minute of a forecast. A forecast of longer steps has the same one in all minutes of a step."""
-    paths, minutes = advice.forecast.produce_messages_per_second, advice.forecast.step_seconds // 60
-    first = _whole(advice.issued_at)
-    for step, band in enumerate(zip(paths.p05, paths.p50, paths.p95, strict=True)):
-        for minute in range(max(1, minutes)):
-            yield first + (step * max(1, minutes) + minute + 1) * MINUTE, band
-
-
-def _whole(at: datetime) -> datetime:
-    return at.replace(second=0, microsecond=0)
 
 
 def _is_outside(rate: float | None, low: float | None, high: float | None) -> bool | None:

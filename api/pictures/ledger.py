@@ -35,27 +35,6 @@ def group_ledger(sent: wire.GroupLedger) -> Picture:
     return _picture(kept.paid, accounts, kept.currency, counted)
 
 
-def fleet_ledgers(sent: wire.FleetLedger) -> tuple[Picture, ...]:
-    """The ledgers of several groups, one picture for each currency.
-
-    A scaler that is in the ledgers of some groups only has their number beside its name: its cost is theirs alone.
-    """
-    pictures = []
-    for total in sent.totals:
-        accounts = [
-            _Account(
-                name=each.scaler + _some(each.groups, total.groups),
-                items=each,
-                is_distinguishable=each.distinguishable_groups > 0,
-                saving=each.saving,
-            )
-            for each in total.accounts
-        ]
-        counted = f"for {total.groups} groups in {number(total.group_hours)} group-hours"
-        pictures.append(_picture(total.paid, accounts, total.currency, counted))
-    return tuple(pictures)
-
-
 def _picture(paid: LedgerItems, accounts: Sequence[_Account], currency: str, counted: str) -> Picture:
     columns = (
         Column(name="scaler", title="Scaler"),
@@ -86,10 +65,6 @@ def _picture(paid: LedgerItems, accounts: Sequence[_Account], currency: str, cou
         table=Table(columns=columns, rows=rows),
         draw=partial(_draw, unit=f"{currency} {counted}"),
     )
-
-
-def _some(groups: int, total: int) -> str:
-    return "" if groups == total else f", {groups} of {total} groups"
 
 
 def _sentence(paid: LedgerItems, accounts: Sequence[_Account], currency: str, counted: str) -> str:

@@ -1,16 +1,16 @@
 """Rebalances in time: when partitions changed their owners, when nothing was seen, and which moves were graded."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
 from api import schemas as wire
 from api.pictures.picture import Column, Option, Picture, Table, Theme, base, millis, name_axis, time_axis
+from api.pictures.timeline import MINUTE, unseen
 from api.words import duration
 
 REBALANCE, UNSEEN, MOVE = "Rebalance", "Nothing seen", "Move, graded"
-_MINUTE = timedelta(minutes=1)
 
 
 class _Span(NamedTuple):
@@ -56,12 +56,12 @@ def _rebalances(day: wire.GroupDay) -> Iterator[_Span]:
     begins_at, ends_at, seconds = None, day.since_at, 0.0
     for minute in day.minutes:
         share = minute.in_rebalance_fraction
-        if begins_at is not None and (share <= 0 or minute.ends_at - _MINUTE > ends_at):
+        if begins_at is not None and (share <= 0 or minute.ends_at - MINUTE > ends_at):
             yield _rebalance(begins_at, ends_at, seconds)
             begins_at, seconds = None, 0.0
         if share > 0:
-            begins_at = begins_at if begins_at is not None else minute.ends_at - _MINUTE
-            ends_at, seconds = minute.ends_at, seconds + share * _MINUTE.total_seconds()
+            begins_at = begins_at if begins_at is not None else minute.ends_at - MINUTE
+            ends_at, seconds = minute.ends_at, seconds + share * MINUTE.total_seconds()
     if begins_at is not None:
         yield _rebalance(begins_at, ends_at, seconds)
 
@@ -71,15 +71,8 @@ def _rebalance(begins_at: datetime, ends_at: datetime, seconds: float) -> _Span:
 
 
 def _unseen(day: wire.GroupDay) -> Iterator[_Span]:
-    """Spans of a minute and more of which there is no minute."""
-    known_until = day.since_at
-    for begins_at, ends_at in [
-        *((minute.ends_at - _MINUTE, minute.ends_at) for minute in day.minutes),
-        (day.until_at, day.until_at),
-    ]:
-        if begins_at - known_until >= _MINUTE:
-            yield _Span(UNSEEN, known_until, begins_at, None, "nothing seen")
-        known_until = ends_at
+    for begins_at, ends_at in unseen(day, since=day.since_at, until=day.until_at):
+        yield _Span(UNSEEN, begins_at, ends_at, None, "nothing seen")
 
 
 def _graded(move: wire.Outcome) -> _Span:

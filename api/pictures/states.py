@@ -1,14 +1,14 @@
 """The strip above the other pictures: whether data came, when partitions changed owner, and what was decided."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from api import schemas as wire
 from api.pictures.picture import Column, Option, Picture, Table, Theme, millis, name_axis
-from api.pictures.timeline import Span, over_time, span_of
+from api.pictures.timeline import MINUTE, Span, over_time, span_of, unseen
 from api.words import code_in_words
 
 DATA, GROUP, DECISION = "Data", "Group", "Decision"
@@ -16,7 +16,6 @@ LANES = (DATA, GROUP, DECISION)
 SEEN, NO_DATA, STABLE, REBALANCE, STAYS, MOVE, REFUSED = (
     *("seen", "no data", "stable", "rebalance", "stays", "move advised", "refused"),
 )
-_MINUTE = timedelta(minutes=1)
 
 
 class Stretch(NamedTuple):
@@ -53,27 +52,20 @@ def _observed(day: wire.GroupDay, span: Span) -> Iterator[Stretch]:
     """Lanes of data and of the group, from the minutes; between two of them nothing was seen."""
     if not day.minutes:
         return
-    seen = [(minute.ends_at - _MINUTE, minute.ends_at, SEEN) for minute in day.minutes]
-    yield from _joined(DATA, _with_gaps(seen, until=span.now))
+    seen_until, last = day.minutes[0].ends_at - MINUTE, day.minutes[-1].ends_at
+    # The newest row is some seconds old: not yet a gap.
+    until = span.now if span.now - last > 2 * MINUTE else last
+    for begins_at, ends_at in unseen(day, since=seen_until, until=until):
+        yield Stretch(DATA, seen_until, begins_at, SEEN, "")
+        yield Stretch(DATA, begins_at, ends_at, NO_DATA, "")
+        seen_until = ends_at
+    if seen_until < until:
+        yield Stretch(DATA, seen_until, until, SEEN, "")
     groups = [
-        (minute.ends_at - _MINUTE, minute.ends_at, REBALANCE if minute.in_rebalance_fraction > 0.0 else STABLE)
+        (minute.ends_at - MINUTE, minute.ends_at, REBALANCE if minute.in_rebalance_fraction > 0.0 else STABLE)
         for minute in day.minutes
     ]
     yield from _joined(GROUP, groups)
-
-
-def _with_gaps(
-    seen: list[tuple[datetime, datetime, str]], *, until: datetime
-) -> Iterator[tuple[datetime, datetime, str]]:
-    before: datetime | None = None
-    for begins_at, ends_at, state in seen:
-        if before is not None and begins_at > before:
-            yield before, begins_at, NO_DATA
-        yield begins_at, ends_at, state
-        before = ends_at
-    # The newest row is some seconds old: not yet a gap.
-    if before is not None and until - before > 2 * _MINUTE:
-        yield before, until, NO_DATA
 
 
 def _joined(lane: str, spans: Iterable[tuple[datetime, datetime, str]]) -> Iterator[Stretch]:
@@ -120,7 +112,7 @@ def _sentence(stretches: list[Stretch]) -> str:
 
 def _minutes(stretches: list[Stretch], lane: str, state: str) -> float:
     spans = (each.ends_at - each.begins_at for each in stretches if (each.lane, each.state) == (lane, state))
-    return sum((span / _MINUTE for span in spans), 0.0)
+    return sum((span / MINUTE for span in spans), 0.0)
 
 
 def _draw(table: Table, theme: Theme, *, span: Span) -> Option:

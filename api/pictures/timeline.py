@@ -1,6 +1,6 @@
 """What the pictures of one group's day share: the span of their axis, its colours, and where the present is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -62,6 +62,30 @@ def minutes(ends_at: Sequence[datetime], values: Sequence[float | None]) -> list
         points.append([millis(at), None if value is None else round(value, 6)])
         before = at
     return points
+
+
+def expected_minutes(
+    advice: wire.RecommendationV1,
+) -> Iterator[tuple[int, datetime, tuple[float, float, float]]]:
+    """Of each minute of a forecast: how many ahead it is, its end, and p05, p50 and p95.
+
+    A forecast of longer steps has the same ones in all minutes of a step.
+    """
+    paths, step_minutes = advice.forecast.produce_messages_per_second, max(1, advice.forecast.step_seconds // 60)
+    first = advice.issued_at.replace(second=0, microsecond=0)
+    for step, band in enumerate(zip(paths.p05, paths.p50, paths.p95, strict=True)):
+        for ahead in range(step * step_minutes + 1, (step + 1) * step_minutes + 1):
+            yield ahead, first + ahead * MINUTE, band
+
+
+def unseen(day: wire.GroupDay, *, since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """The spans from `since` to `until`, of a minute and more, of which the day has no minute."""
+    known_until = since
+    ends = [*((minute.ends_at - MINUTE, minute.ends_at) for minute in day.minutes), (until, until)]
+    for begins_at, ends_at in ends:
+        if begins_at - known_until >= MINUTE:
+            yield known_until, begins_at
+        known_until = ends_at
 
 
 def present(theme: Theme, span: Span) -> Option:

@@ -49,9 +49,10 @@ function draw(figure, option) {
 // The pictures of a page come from the address that it names; those of a report stand in it.
 async function drawAll() {
   const figures = [...document.querySelectorAll("figure[data-picture]")];
+  if (!figures.length) return;
   const from = document.querySelector("main")?.dataset.pictures;
   let options = {};
-  if (from && figures.length) {
+  if (from) {
     const address = new URL(from, location.href);
     address.searchParams.set("theme", dark.matches ? "dark" : "light");
     const answer = await fetch(address);
@@ -197,5 +198,5 @@ function askWhatIf() {
 chooseZone();
 askWhatIf();
 follow();
-if (document.querySelector("figure[data-picture]")) await drawAll();
+await drawAll();
 dark.addEventListener("change", drawAll);

@@ -11,12 +11,12 @@ from benchmarks.first_minutes.others import WATCHED, Before, at_work
 from benchmarks.first_minutes.run import from_source
 from tests.live.harness.browser import running_browser
 
-pytestmark = [pytest.mark.browser, pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.browser, pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
 
 # Nobody read the topics for four minutes, and then the groups came back: a minute at their limit shows what they do.
 BEFORE = Before(unread_seconds=240)
-# Beside other tests; how long it takes on a machine of its own is a figure of docs/first-minutes.md.
-MOST_SECONDS_TO_ADVICE = 600.0
+# Of five minutes, without the installation, which takes one.
+MOST_SECONDS_TO_ADVICE = 240.0
 
 
 @pytest.mark.usefixtures("jars")
@@ -46,7 +46,7 @@ def test_an_address_leads_to_a_priced_recommendation_on_the_page(
     assert (told["kind"], told["current"]) == ("Recommendation", 4)
     assert told["capacity"] == pytest.approx(GROUPS[WATCHED].capacity, rel=0.2)
     assert told["capacity_source"] != "configured"
-    # How long both take is a figure of docs/first-minutes.md, and not of a machine that runs tests.
-    assert min(found["first_picture_seconds"]) > 0.0
-    assert len(found["updates"]) == 1
-    assert (tmp_path / "kafka-group.png").stat().st_size > 0
+    # Pictures were drawn, and the next decision was shown, or there would be no such times; what they are is a figure
+    # of docs/first-minutes.md, and not of a machine that runs tests.
+    assert found["first_picture_seconds"]
+    assert found["updates"]

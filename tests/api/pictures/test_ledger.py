@@ -7,9 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.keys import group_key
-from api.pictures.ledger import fleet_ledgers, group_ledger
+from api.pictures.ledger import group_ledger
 from api.pictures.picture import Picture
-from api.schemas import FleetLedger, GroupLedger
+from api.schemas import GroupLedger
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import LedgerStanding, Recommendation
 from tests.api.pictures.laws import drawn, series, titles
@@ -81,26 +81,3 @@ def test_where_none_can_be_told_apart_none_is_called_the_cheapest(
     """The first hour of a ledger."""
     picture = picture_of(replace(ledger, accounts=ledger.accounts[:1]))
     assert picture.sentence == "7.50 USD was paid in 24 h; no scaler's cost can be told apart from that."
-
-
-def test_a_fleet_has_one_picture_for_each_currency(
-    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, ledger: LedgerStanding
-) -> None:
-    """Two groups in dollars, one of which has no fixed ceiling, and one in euros: no sum of both, and no wrong one."""
-    store.save(advice(ledger=ledger))
-    store.save(advice(recommendation_id="r-2", group="billing", ledger=replace(ledger, accounts=ledger.accounts[1:])))
-    store.save(advice(recommendation_id="r-3", group="clicks", ledger=replace(ledger, currency="EUR")))
-    sent = FleetLedger.model_validate_json(service.get("/api/v1/ledger").content)
-    pictures = {picture.sentence.split()[1]: picture for picture in fleet_ledgers(sent)}
-    assert set(pictures) == {"USD", "EUR"}
-    option = drawn(pictures["USD"])
-    assert [row["value"] for row in option["yAxis"]["data"]] == [
-        "fixed-ceiling, 1 of 2 groups",
-        "paid",
-        "keda-2000",
-        "hpa-10000",
-    ]
-    marks = series(option, "Total")["data"]
-    assert marks[1]["value"] == [15.0, 1]
-    assert [mark["label"]["formatter"] for mark in marks[:3]] == ["7.75, not distinguishable", "15", "18.5"]
-    assert titles(option) == ["USD for 2 groups in 48 group-hours"]
