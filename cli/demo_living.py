@@ -1,7 +1,7 @@
 """The demo goes on: its simulated group lives in compressed time, and what is advised is carried out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import due_replicas
-from recommender.run import Histories, Recommender
+from recommender.newest_rows import Histories
+from recommender.run import Recommender
 from replay.contest import Contest
 from replay.plant.plant import Plant
 from replay.sampling import Rows
@@ -50,6 +51,10 @@ class GoingOn:
         if since is not None and self.rows and since >= self.rows[0].interval_end_at - _ROW:
             return new
         return [*self.past.intervals(cluster, group, since=since, until=until), *new]
+
+    def intervals_of_all(self, *, since: datetime, until: datetime) -> "Mapping[Group, Sequence[GroupInterval]]":
+        """The same of every group."""
+        return {each: self.intervals(*each, since=since, until=until) for each in self.groups(now=until)}
 
 
 class LivingGroup:

@@ -83,6 +83,10 @@ class DecisionStore(Protocol):
         """
         ...
 
+    def save_all(self, decided: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
+        """Keep each decision with its parts as `save` does; all of them or, on an error, none."""
+        ...
+
     def account(self, cluster: str, group: str, *, since: datetime) -> tuple[AccountPart, ...]:
         """The parts of the group's account that began at `since` or later, oldest first."""
         ...

@@ -35,6 +35,7 @@ from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
+from tests.recommender.loop import ReadInTurn
 
 BEGIN_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CYCLES = 3
@@ -61,7 +62,7 @@ ROUTES = (
 
 
 @dataclass(slots=True)
-class Fleet:
+class Fleet(ReadInTurn):
     """A feature table of so many groups with rates of their own; `now` is its end."""
 
     names: Sequence[tuple[str, str]]

@@ -126,11 +126,29 @@ class FeatureTable:
         until: datetime | None = None,
     ) -> list[GroupInterval]:
         """The group's rows that end after `since` and no later than `until`, oldest first; unknown values are None."""
-        wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
+        of_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
+        return _rows(self._intervals(of_group, interval_seconds=interval_seconds, since=since, until=until))
+
+    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], list[GroupInterval]]:
+        """The base rows of every group that end after `since` and no later than `until`, oldest first, in one read."""
+        of_group: dict[tuple[str, str], list[GroupInterval]] = {}
+        for row in _rows(self._intervals(None, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)):
+            of_group.setdefault((row.cluster, row.group), []).append(row)
+        return of_group
+
+    def _intervals(
+        self,
+        wanted: Any,  # noqa: ANN401  # an Arrow expression, which ships no types
+        *,
+        interval_seconds: int,
+        since: datetime | None,
+        until: datetime | None,
+    ) -> pa.Table:
+        """The wanted rows, of all groups where nothing is, in the order of their ends."""
         if since is not None:
-            wanted &= pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
+            wanted = _both(wanted, pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"]))
         if until is not None:
-            wanted &= pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"])
+            wanted = _both(wanted, pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"]))
 
         def may_hold(parts: Sequence[_Part]) -> list[_Part]:
             return [
@@ -141,7 +159,7 @@ class FeatureTable:
                 and (until is None or part.day_begins_at < until)
             ]
 
-        return _rows(self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at"))
+        return self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at")
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
         """End of the newest base row of any group, or of the newest one no later than `until`; None without rows."""
@@ -218,6 +236,10 @@ class FeatureTable:
                 self._left_out[file], found = manifest.version, True
                 self._borders.failed("file", file, error, is_expected=True)
         return found and bool(self._readable(files, manifest))
+
+
+def _both(wanted: Any, more: Any) -> Any:  # noqa: ANN401  # Arrow expressions, which ship no types
+    return more if wanted is None else wanted & more
 
 
 def _of_longest_interval(parts: Sequence[_Part]) -> list[_Part]:

@@ -80,6 +80,24 @@ _ACCOUNTS = sa.table(
 _ACCOUNTS_KEPT_LONGER = timedelta(hours=1)
 _COLUMNS, _MOVES, _PARTS = _TABLE.c, _OUTCOMES.c, _ACCOUNTS.c
 _SCOPE = ("cluster", "namespace", "group")
+# A saved decision is the newest of its group unless a later one is kept.
+_MARKED = ("id", "cluster", "group", "issued_at")
+_OF_GROUP = (_COLUMNS.cluster == sa.bindparam("the_cluster")) & (_COLUMNS.group == sa.bindparam("the_group"))
+_NEWEST_NO_MORE = (
+    sa.update(_TABLE)
+    .where(_OF_GROUP, _COLUMNS.newest, _COLUMNS.issued_at <= sa.bindparam("the_issued_at"))
+    .where(_COLUMNS.id != sa.bindparam("the_id"))
+    .values(newest=False)
+)
+_LATER = sa.alias(_TABLE)
+_IS_LATER = (
+    (_LATER.c.cluster == sa.bindparam("the_cluster"))
+    & (_LATER.c.group == sa.bindparam("the_group"))
+    & (_LATER.c.issued_at > sa.bindparam("the_issued_at"))
+)
+_NEWEST_NOW = (
+    sa.update(_TABLE).where(_COLUMNS.id == sa.bindparam("the_id"), ~sa.exists().where(_IS_LATER)).values(newest=True)
+)
 _READ = sa.select(_COLUMNS.id, _COLUMNS.cluster, _COLUMNS.group, _COLUMNS.issued_at, _COLUMNS.kind, _COLUMNS.document)
 # So many of a group's last recommendations are looked at for one that can be read.
 _RECOMMENDATIONS_TRIED = 20
@@ -110,17 +128,21 @@ class SqlDecisionStore:
 
     def save(self, decision: Decision, account: Sequence[AccountPart] = ()) -> None:
         """Keep `decision` unless one with its id is kept; and what has changed of the account that it was made from."""
-        of_group = (_COLUMNS.cluster == decision.cluster) & (_COLUMNS.group == decision.group)
-        row = _row(decision)
+        self.save_all([(decision, account)])
+
+    def save_all(self, decided: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
+        """Keep all of them, each as `save` does, in one transaction."""
+        if not decided:
+            return
+        rows = [_row(decision) for decision, _ in decided]
         with self._writing("save to") as connection:
-            self._keep_account(connection, account)
+            self._keep_account(connection, [part for _, account in decided for part in account])
             # The write comes first, so that SQLite takes its lock before any read of data that another may change.
-            if not connection.execute(self._insert_unless_kept(_TABLE, ["id"]).values(row)).rowcount:
-                return
-            if connection.scalar(sa.select(sa.func.max(_COLUMNS.issued_at)).where(of_group)) != row["issued_at"]:
-                return
-            connection.execute(sa.update(_TABLE).where(of_group, _COLUMNS.newest).values(newest=False))
-            connection.execute(sa.update(_TABLE).where(_COLUMNS.id == row["id"]).values(newest=True))
+            insert = self._insert_unless_kept(_TABLE, ["id"]).returning(_COLUMNS.id)
+            new = set(connection.scalars(insert, rows))
+            marked = [{f"the_{name}": row[name] for name in _MARKED} for row in rows if row["id"] in new]
+            for statement in (_NEWEST_NO_MORE, _NEWEST_NOW) if marked else ():
+                connection.execute(statement, marked)
 
     def _keep_account(self, connection: sa.Connection, account: Sequence[AccountPart]) -> None:
         if not account:

@@ -46,9 +46,18 @@ class ForecastSource:
         self._persistence: FittedForecaster | Refusal | None = None
         self._proven = True
         self._proven_at: datetime | None = None
+        self._latest: tuple[datetime, Forecasts] | None = None
 
     def forecasts(self, history: History) -> Forecasts:
-        """The next horizon in minutes."""
+        """The next horizon in minutes; of a history that ends as the one before does, the same as before.
+
+        Forecasts depend on whole minutes, and rows come four times as often.
+        """
+        if self._latest is None or self._latest[0] != history.end_at:
+            self._latest = history.end_at, self._made(history)
+        return self._latest[1]
+
+    def _made(self, history: History) -> Forecasts:
         due = self._fitted_at is None or history.end_at >= self._fitted_at + REFIT_AFTER
         if due or isinstance(self._fitted, Refusal):
             self._fit(history)

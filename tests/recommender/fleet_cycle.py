@@ -22,12 +22,13 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.run import Recommender
+from tests.recommender.loop import ReadInTurn
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GROUPS, PARTITIONS, MEMBERS, MINUTES = 1000, 24, 8, 60
 
 
-class Fleet:
+class Fleet(ReadInTurn):
     """A feature table of groups with rates of their own, an hour old."""
 
     def groups(self, *, now: datetime) -> list[tuple[str, str]]:  # noqa: ARG002  # none is gone

@@ -1,11 +1,30 @@
 """A loop's sources and publishers, in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import Decision
 from recommender.ports import UnavailableError
+
+
+class ReadInTurn:
+    """Histories that read all groups at once by reading one after the other."""
+
+    def groups(self, *, now: datetime) -> Sequence[tuple[str, str]]:
+        """Every group."""
+        raise NotImplementedError
+
+    def intervals(
+        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[GroupInterval]:
+        """The group's rows."""
+        raise NotImplementedError
+
+    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], Sequence[GroupInterval]]:
+        """The rows of every group."""
+        return {name: self.intervals(*name, since=since, until=until) for name in self.groups(now=until)}
 
 
 @dataclass
@@ -34,6 +53,17 @@ class Rows:
             and (since is None or row.interval_end_at > since)
             and (until is None or row.interval_end_at <= until)
         ]
+
+    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], list[GroupInterval]]:
+        """The same of every group at once; it fails where a single one cannot be read."""
+        if self.poisoned:
+            raise next(iter(self.poisoned.values()))
+        self.asked_since.append(since)
+        found: dict[tuple[str, str], list[GroupInterval]] = {}
+        for row in self.rows:
+            if since < row.interval_end_at <= until:
+                found.setdefault((row.cluster, row.group), []).append(row)
+        return found
 
 
 @dataclass

@@ -24,6 +24,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.session import Session
 from recommender.run import Recommender
+from tests.recommender.loop import ReadInTurn
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTES = 90
@@ -171,7 +172,7 @@ def test_p8_with_too_little_for_persistence_there_is_advice_without_a_forecast(
 
 
 @dataclass
-class Table:
+class Table(ReadInTurn):
     """Rows of several groups."""
 
     rows: Sequence[GroupInterval]

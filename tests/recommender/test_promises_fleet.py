@@ -19,7 +19,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.run import Recommender
-from tests.recommender.loop import RecordingPublisher
+from tests.recommender.loop import ReadInTurn, RecordingPublisher
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTES = 35
@@ -27,7 +27,7 @@ GROUPS = 1000
 POISONED = "group-0500"
 
 
-class OneHistoryForAll:
+class OneHistoryForAll(ReadInTurn):
     """A feature table in which all groups have the same rows, and of the poisoned one a row without an instant."""
 
     def __init__(self, rows: list[GroupInterval]) -> None:

@@ -142,7 +142,7 @@ def test_p20_a_hold_is_in_force_from_the_next_cycle_on_and_costs_no_state(
     assert rows.asked_since[1:] == [now, now + timedelta(minutes=1)]
 
 
-@pytest.mark.parametrize("method", ["holds", "save", "keep_outcomes"])
+@pytest.mark.parametrize("method", ["holds", "save_all", "keep_outcomes"])
 def test_p17_while_the_store_does_not_answer_groups_are_refused_and_the_next_cycle_decides_again(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, method: str
 ) -> None:
@@ -236,15 +236,15 @@ def test_p17_a_decision_that_cannot_be_stored_is_its_own_groups_refusal(
 ) -> None:
     """For instance one with a value that is no number."""
     loop = make(Rows([replace(each, group=group) for group in ("a", "b") for each in hour]))
-    save = loop.store.save
+    save_all = loop.store.save_all
 
-    def fail(decision: Decision, account: Sequence[AccountPart]) -> None:
-        if decision.group == "a":
+    def fail(decided: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
+        if any(decision.group == "a" for decision, _ in decided):
             message = "Out of range float values are not JSON compliant"
             raise ValueError(message)
-        save(decision, account)
+        save_all(decided)
 
-    monkeypatch.setattr(loop.store, "save", fail)
+    monkeypatch.setattr(loop.store, "save_all", fail)
     first, second = loop.run_once(now=now)
     assert (first.reason, first.sentence[:10]) == ("unsupported", "ValueError")  # type: ignore[union-attr]
     assert isinstance(second, Recommendation)
@@ -761,7 +761,7 @@ def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_
     for at in (now, later, later + timedelta(seconds=1)):
         assert isinstance(loop.run_once(now=at)[0], Recommendation)
     assert (seen[0], seen[-1]) == ("eager", "cooperative")
-    assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
+    assert rows.asked_since[1:] == [now, later, later + timedelta(seconds=1) - LOOK_BACK]
 
 
 def test_partitions_that_come_later_are_planned_with(

@@ -13,6 +13,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
+from tests.recommender.loop import ReadInTurn
 
 DECIDED_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CLUSTER = "prod-eu"
@@ -22,7 +23,7 @@ _DECISION = DecisionSettings(currency="USD", price_per_replica_hour=0.05)
 
 
 @dataclass(frozen=True, slots=True)
-class Days:
+class Days(ReadInTurn):
     """A feature table of one group: three days, each with its peak of 20,700 messages/s at 15:00, a row a minute."""
 
     group: str

@@ -57,6 +57,11 @@ class MemoryDecisionStore:
         self._kept.setdefault(decision_id(decision), decision)
         self._parts.update({part[:3]: part for part in account})
 
+    def save_all(self, decided: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
+        """Store each."""
+        for decision, account in decided:
+            self.save(decision, account)
+
     def account(self, cluster: str, group: str, *, since: datetime) -> tuple[AccountPart, ...]:
         """The parts of the group, sorted."""
         return tuple(
@@ -188,6 +193,25 @@ class DecisionStoreContract:
         store.save(advice(desired_replicas=12))
         assert store.by_id("r-1") == advice()
         assert len(store.history("prod-eu", "orders", advice().issued_at, advice().valid_until)) == 1
+
+    def test_decisions_of_a_cycle_are_saved_together_as_one_by_one(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """The newest of each group is found, in any order of them; a kept id stays as it is."""
+        store.save(advice())
+        first, later = (
+            advice(recommendation_id=f"r-{number}", issued_at=advice().issued_at + number * MINUTE) for number in (2, 3)
+        )
+        refused = refusal(refused_at=advice().issued_at + MINUTE)
+        other = replace(advice(recommendation_id="r-4"), group="other")
+        part = AccountPart("prod-eu", "other", START, "{}")
+        store.save_all(
+            [(later, ()), (first, ()), (advice(desired_replicas=12), ()), (refused, ()), (other, [part]), (other, ())]
+        )
+        assert store.latest_page(cluster="prod-eu") == (later, other)
+        assert store.history("prod-eu", "orders", START, later.issued_at + MINUTE) == (advice(), refused, first, later)
+        assert store.account("prod-eu", "other", since=START) == (part,)
+        store.save_all([])
 
     def test_a_decision_that_is_saved_late_is_not_the_latest(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """A decision that was made earlier and saved later stays behind the newer one."""
@@ -438,7 +462,9 @@ class TestSqlStore(DecisionStoreContract):
                 sa.text("CREATE TRIGGER full BEFORE INSERT ON decisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
             )
         with pytest.raises(UnavailableError, match="disk full"):
-            store.save(advice(), [AccountPart("prod-eu", "orders", START, "{}")])
+            store.save_all(
+                [(advice(), [AccountPart("prod-eu", "orders", START, "{}")]), (advice(recommendation_id="r-2"), ())]
+            )
         assert store.account("prod-eu", "orders", since=START) == ()
 
     def test_all_moves_are_kept_or_none(self, store: SqlDecisionStore, graded_move: MakeMove) -> None:

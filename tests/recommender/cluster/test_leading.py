@@ -107,7 +107,10 @@ def test_a_recommender_that_stands_by_has_decided_once_before_it_leads(
 def test_a_lead_that_is_lost_in_a_cycle_ends_the_cycle(
     replica: Callable[..., Replica], world: World, rows: Rows
 ) -> None:
-    """Decisions published before the loss stay; the other groups are left to the new leader, and the loop stands by."""
+    """What was published before the loss stays; the rest is left to the new leader, and the loop stands by.
+
+    Decisions are stored together, while it leads, before the first of them is published.
+    """
     rows.rows = [replace(row, group=f"group-{index}") for index in range(3) for row in rows.rows]
     received: list[str] = []
 
@@ -121,7 +124,7 @@ def test_a_lead_that_is_lost_in_a_cycle_ends_the_cycle(
     leader.cycle(NOW)
     leader.cycle(NOW + MINUTE)
     assert received == ["group-0", "group-1"]
-    assert leader.store.groups() == (("c", "group-0"), ("c", "group-1"))
+    assert leader.store.groups() == (("c", "group-0"), ("c", "group-1"), ("c", "group-2"))
 
 
 def test_a_write_that_has_waited_for_too_long_is_undone(
@@ -146,7 +149,7 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
     leader = replica("a", [received])
     leader.elector.step()
 
-    def away(_decision: Decision, _account: Sequence[AccountPart]) -> None:
+    def away(_: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
         message = "the connection is gone"
         raise UnavailableError(message)
 
@@ -154,9 +157,9 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
     leader.cycle(NOW)
     assert [each.reason for each in received.decisions] == ["source_unreachable"]
 
-    def frozen(decision: Decision, account: Sequence[AccountPart]) -> None:
+    def frozen(decided: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
         world.now += TERMS.lease_seconds
-        away(decision, account)
+        away(decided)
 
     leader.loop.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
     leader.cycle(NOW + MINUTE)
@@ -215,14 +218,15 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
     def fresh(number: int) -> Replica:
         before, between, after = (Killer(chance) for _ in range(3))
         made = replica(f"process-{number}", [between, received, after])
-        real = made.store.save
+        real = made.store.save_all
 
-        def save(decision: Decision, account: Sequence[AccountPart]) -> None:
-            before.publish(decision)
-            real(decision, account)
+        def save_all(decided: Sequence[tuple[Decision, Sequence[AccountPart]]]) -> None:
+            for decision, _ in decided:
+                before.publish(decision)
+            real(decided)
 
         # The moment between the decision and its storing has no publisher of its own.
-        made.loop.store = Saving(made.store, save)  # type: ignore[assignment]  # the rest of the port is the store's
+        made.loop.store = Saving(made.store, save_all)  # type: ignore[assignment]  # the rest of the port is the store's
         killers[id(made)] = (before, between, after)
         return made
 
@@ -261,10 +265,14 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
 
 
 class Saving:
-    """A store with another `save`."""
+    """A store with another `save_all`."""
 
-    def __init__(self, store: SqlDecisionStore, save: Callable[[Decision, Sequence[AccountPart]], None]) -> None:
-        self._store, self.save = store, save
+    def __init__(
+        self,
+        store: SqlDecisionStore,
+        save_all: Callable[[Sequence[tuple[Decision, Sequence[AccountPart]]]], None],
+    ) -> None:
+        self._store, self.save_all = store, save_all
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)

@@ -85,6 +85,15 @@ def test_c17_a_forecast_that_knows_the_jumps_is_used() -> None:
     assert beside.proven
 
 
+def test_rows_within_a_minute_cost_no_forecast() -> None:
+    """Of a history that ends with the same minute the forecasts are the same; the next minute has its own."""
+    beside = source(Given())
+    first = beside.forecasts(until(0))
+    again = replace(until(0), recent=())
+    assert beside.forecasts(again) is first
+    assert beside.forecasts(until(1)) is not first
+
+
 def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
     """Three times what comes: persistence is closer, and both kinds of plans get it."""
     beside = source(Given(factor=3.0))
