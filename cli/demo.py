@@ -187,7 +187,7 @@ def _run(
             make_features(starting, samples, features, talk=talk, first=newest)
             if newest > load.start_at.date():
                 # Whoever looks at the page sees a first answer while the older days are made.
-                _decide(load, contest, kept, features, talk=talk, at=load.end_at - _MINUTE)
+                _decide(contest, kept, features, talk=talk, at=load.end_at - _MINUTE)
                 make_features(starting, samples, features, talk=talk, last=newest - _DAY)
         return _judge(load, contest, kept, folder.path / "features", talk=talk)
 
@@ -196,13 +196,11 @@ def _judge(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, t
     """The decision, and then the league: whoever looks at the page waits for the first, and both take all cores."""
     from replay.contest import RIVALS
 
-    decided = _decide(load, contest, kept, features, talk=talk, at=load.end_at)
+    decided = _decide(contest, kept, features, talk=talk, at=load.end_at)
     return play_league(contest, RIVALS, lambda: read_rows(contest, features), talk=talk), decided
 
 
-def _decide(
-    load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, talk: Talk, at: datetime
-) -> Decided:
+def _decide(contest: "Contest", kept: "Kept", features: Path, *, talk: Talk, at: datetime) -> Decided:
     """The decision as of `at`; it is stored where the REST service reads it."""
     from cli.demo_living import GoingOn
     from recommender.adapters.feature_table import FeatureTable

@@ -3,21 +3,35 @@
 import ctypes
 import os
 import sys
+import threading
+import time
 
 _M_ARENA_MAX = -8
 ARENAS = 2
+# A trim of 600 MB takes some milliseconds.
+TRIM_EVERY_SECONDS = 60.0
 
 
 def keep_little_of_what_is_freed() -> None:
-    """Let all threads of this process share two arenas of glibc's malloc, before most of them have begun.
+    """Let all threads of this process share two arenas of glibc's malloc, and give back what they freed once a minute.
 
     By default a thread gets an arena of its own, eight for each core, and what one frees the others do not use: after a
     simulated day of 40 groups a service had 819 MB, with two arenas 479 and 555 (`make soak MINUTES=12 GROUPS=40`).
-    MALLOC_ARENA_MAX in the environment wins; other systems and other C libraries have no such arenas, and nothing is
-    done.
+    Of an arena only the end is given back by itself: after its first micro-batch Spark's Python kept 610 MB of which
+    it used 360. MALLOC_ARENA_MAX in the environment wins over the number of arenas; other systems and other C libraries
+    have no such arenas, and nothing is done.
     """
-    if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
+    if sys.platform != "linux":
         return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
+    library = ctypes.CDLL(None)
+    mallopt, trim = getattr(library, "mallopt", None), getattr(library, "malloc_trim", None)
+    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
         mallopt(_M_ARENA_MAX, ARENAS)
+    if trim is not None:
+        threading.Thread(target=_trim_forever, args=(trim,), name="memory", daemon=True).start()
+
+
+def _trim_forever(trim: "ctypes._NamedFuncPointer") -> None:
+    while True:
+        time.sleep(TRIM_EVERY_SECONDS)
+        trim(0)

@@ -44,3 +44,34 @@ def test_eight_threads_share_two_arenas() -> None:
     assert arenas("few") == 2
     assert arenas() > 2
     assert arenas("few", MALLOC_ARENA_MAX="3") == 3
+
+
+FREED = """
+import sys, time
+from cli import memory
+memory.TRIM_EVERY_SECONDS = 0.01
+if "trimmed" in sys.argv:
+    memory.keep_little_of_what_is_freed()
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+before = resident()
+held = [bytes(100_000) for _ in range(2_000)]
+last = bytes(100_000)
+held.clear()
+until = time.monotonic() + float(sys.argv[1])
+while resident() - before > 50e6 and time.monotonic() < until:
+    time.sleep(0.01)
+print(resident() - before > 50e6, len(last))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arenas are glibc's")
+def test_what_was_freed_in_the_middle_of_an_arena_is_given_back() -> None:
+    """200 MB below a block that is still in use: glibc alone keeps them, whoever waits."""
+
+    def keeps(*words: str) -> str:
+        command = [sys.executable, "-c", FREED, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0]
+
+    assert keeps("60", "trimmed") == "False"
+    assert keeps("1") == "True"
