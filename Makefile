@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-fleet bench-features bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,6 +122,17 @@ bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scra
 
 bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
 	@$(BIN)/python -m benchmarks.speed.decision_time
+
+bench-fleet: GROUPS := 1000
+bench-fleet: MINUTES := 5
+bench-fleet: OUT := build/fleet.json
+bench-fleet: $(READY) ## what 1,000 groups cost one recommender, on a real Kafka: make bench-fleet GROUPS=1000 OUT=FILE MINUTES=5
+	@$(BIN)/python -m benchmarks.fleet --groups $(GROUPS) --out "$(OUT)" --minutes $(MINUTES)
+
+ROWS := 50000000
+bench-features: OUT := build/features.json
+bench-features: $(READY) ## the features job beside DuckDB, which does the same work: make bench-features ROWS=50000000 OUT=FILE
+	@$(BIN)/python -m benchmarks.speed.features --rows $(ROWS) --out "$(OUT)"
 
 bench-readers: GROUPS := 3000
 bench-readers: READERS := 100

@@ -1,0 +1,46 @@
+"""A thousand groups beside one recommender: its cost, and the age of its advice.
+
+    make bench-fleet GROUPS=1000 OUT=FILE
+    python -m benchmarks.fleet --page FILE > docs/fleet.md
+
+The first form starts a Kafka, and takes ten minutes more than MINUTES. FILE is a JSON document. Exit code 1 where a bar
+is missed. The second form prints the page of such a document, and runs nothing.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.command import swap_in
+from benchmarks.fleet.page import bars_of, page_of
+from benchmarks.fleet.run import measured
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and write the document, or print the page of one."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("build/fleet.json"), help="where the JSON goes")
+    parser.add_argument("--groups", type=int, default=1000, help="how many (default 1000)")
+    parser.add_argument("--partitions", type=int, default=24, help="of each group (default 24)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long to measure (default 5)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
+    arguments = parser.parse_args(words)
+    if arguments.page is not None:
+        try:
+            text = page_of(json.loads(arguments.page.read_text(encoding="utf-8")))
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            parser.error(f"--page {arguments.page}: no document of a fleet ({error}); make one with --out FILE")
+        print(text, end="")
+        return 0
+    document = measured(groups=arguments.groups, partitions=arguments.partitions, minutes=arguments.minutes)
+    swap_in(json.dumps(document, indent=1) + "\n", arguments.out)
+    bars = bars_of(document)
+    for bar in bars:
+        print(f"{'kept  ' if bar.is_kept else 'MISSED'} {bar.what}: {bar.figure:,.2f} (bar {bar.most:g})")
+    return 0 if all(bar.is_kept for bar in bars) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""One run: Kafka, `lagcast land` and `lagcast up` as users start them, the fleet's samples, and looks from outside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]  # ships no types
+
+from benchmarks.discovery.__main__ import commit
+from benchmarks.fleet.load import CAPACITY, SAMPLES_TOPIC, Load, read_clock, sending
+from benchmarks.soak.groups import RealGroups
+from benchmarks.speed.live_latency import PREFIX, published, waits_of
+from forecasting.columns import BASE_INTERVAL_SECONDS
+from tests.live.harness.broker import fetched_jars, running_brokers
+from tests.live.harness.clients import create_topic
+
+PAST = timedelta(minutes=30)
+_START_SECONDS = 900.0
+# The loops are compiled, the past is read, and each model has been fitted once.
+_SETTLING_SECONDS = 120.0
+_LOOK_SECONDS = 5.0
+_SURGE_LIMIT_SECONDS = 120.0
+_MEBIBYTE = 2**20
+
+
+def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
+    """The document of a run: costs of each process in the steady minutes, ages of advice, and the surge."""
+    names = [f"fleet-{number:05d}" for number in range(groups)]
+    load = Load(names, partitions=partitions)
+    begun_at = commit()
+    with tempfile.TemporaryDirectory(prefix="lagcast-fleet-") as name, ExitStack() as ends:
+        folder = Path(name)
+        (broker,) = ends.enter_context(running_brokers(fetched_jars(), folder / "kafka"))
+        create_topic(broker.address, SAMPLES_TOPIC, partitions=1)
+        # `up` waits for the first reading of a group of its own.
+        ends.enter_context(RealGroups(broker.address, ["real-00"]).at_work())
+        ends.enter_context(sending(load, broker.address, past=PAST))
+        up = ends.enter_context(_lagcast(broker.address, folder))
+        _until(lambda: len({group for group, _, _ in published(broker.address)} & set(names)) == groups, up)
+        time.sleep(_SETTLING_SECONDS)
+        began = read_clock()
+        costs = _costs(up.pid, seconds=60.0 * minutes)
+        ended = read_clock()
+        load.surge_at = _last_reading(ended)
+        surge = _surge_seconds(broker.address, names, after=load.surge_at)
+        found = [each for each in published(broker.address) if each[0].startswith("fleet-")]
+    waits = waits_of([each for each in found if began <= each[2] <= ended], names)
+    seconds = sorted(wait for of_group in waits.values() for wait in of_group)
+    return {
+        "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
+        "commit": begun_at,
+        "processors": os.cpu_count(),
+        "groups": groups,
+        "partitions": partitions,
+        "minutes": minutes,
+        "samples": len(seconds),
+        "age_seconds": {"median": median(seconds), "p95": quantiles(seconds, n=20)[-1], "longest": seconds[-1]},
+        "surge_seconds": surge,
+        **costs,
+    }
+
+
+@contextmanager
+def _lagcast(address: str, folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    """`up` and `land` over one folder of samples, with a capacity that is known, until the block ends."""
+    config = folder / "lagcast.yaml"
+    config.write_text(f'groups: {{"*": {{capacity_messages_per_second_per_replica: {CAPACITY}}}}}\n')
+    data = folder / "data"
+    land = ["land", "--topic", SAMPLES_TOPIC, "--out", str(data / "samples")]
+    up = ["up", "--cluster", "real", "--publish", PREFIX, "--port", "0", "--days", "1", "--config", str(config)]
+    up += ["--state-dir", str(folder / "state"), "--data-dir", str(data)]
+    with _started([*land, "--bootstrap", address]), _started([*up, "--bootstrap", address]) as process:
+        yield process
+
+
+@contextmanager
+def _started(words: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
+    with subprocess.Popen([sys.executable, "-m", "cli.main", *words]) as process:  # noqa: S603  # our own
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=120)
+
+
+def _until(holds: Any, process: "subprocess.Popen[bytes]") -> None:  # noqa: ANN401  # any condition
+    """Check repeatedly while the process lives. Errors: TimeoutError, RuntimeError."""
+    until = time.monotonic() + _START_SECONDS
+    while not holds():
+        if process.poll() is not None:
+            message = f"lagcast up ended with {process.returncode}"
+            raise RuntimeError(message)
+        if time.monotonic() > until:
+            message = f"not each group had advice within {_START_SECONDS:.0f} s"
+            raise TimeoutError(message)
+        time.sleep(5.0)
+
+
+def _costs(pid: int, *, seconds: float) -> dict[str, Any]:
+    """Processor time of the recommender and of Spark below it as shares of one core, their memory, and the load."""
+    service = psutil.Process(pid)
+    below = list(service.children(recursive=True))
+    before, began = [_busy(each) for each in (service, *below)], time.monotonic()
+    resident, loads = 0.0, []
+    while time.monotonic() - began < seconds:
+        time.sleep(_LOOK_SECONDS)
+        resident = max(resident, service.memory_info().rss / _MEBIBYTE)
+        loads.append(os.getloadavg()[0])
+    passed = time.monotonic() - began
+    cores = [(_busy(each) - busy) / passed for each, busy in zip((service, *below), before, strict=True)]
+    return {
+        "recommender_cores": cores[0],
+        "recommender_resident_mebibytes": resident,
+        "features_and_collectors_cores": sum(cores[1:]),
+        "mean_load": sum(loads) / len(loads),
+    }
+
+
+def _busy(process: psutil.Process) -> float:
+    with suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    return 0.0
+
+
+def _last_reading(at: float) -> float:
+    return at // BASE_INTERVAL_SECONDS * BASE_INTERVAL_SECONDS
+
+
+def _surge_seconds(address: str, names: Sequence[str], *, after: float) -> float:
+    """Seconds from the first reading of the higher load to the last group's advice that uses it."""
+    until = time.monotonic() + _SURGE_LIMIT_SECONDS
+    while time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+        came: dict[str, tuple[float, float]] = {}
+        for group, read_at, at in published(address):
+            if read_at > after and group not in came:
+                came[group] = read_at, at
+        if came.keys() >= set(names):
+            return max(at for _, at in came.values()) - min(read_at for read_at, _ in came.values())
+    message = f"not each group had advice on the higher load within {_SURGE_LIMIT_SECONDS:.0f} s"
+    raise TimeoutError(message)
+
+
+def written(document: dict[str, Any], out: Path) -> None:
+    """Write the document."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,48 @@
+"""The load of a fleet and the page of its measured figures."""
+
+from typing import Any
+
+from benchmarks.fleet.load import Load
+from benchmarks.fleet.page import bars_of, page_of
+from forecasting.columns import BASE_INTERVAL_SECONDS
+
+DOCUMENT: dict[str, Any] = {
+    "measured_at": "2026-01-05",
+    "commit": "0123456789ab",
+    "processors": 2,
+    "mean_load": 1.5,
+    "groups": 1000,
+    "partitions": 24,
+    "minutes": 5.0,
+    "noise": 0.05,
+    "samples": 20_000,
+    "first_advice_seconds": 90.0,
+    "age_seconds": {"median": 9.0, "p95": 14.0, "longest": 19.0},
+    "surge_seconds": 31.0,
+    "recommender_cores": 0.5,
+    "recommender_resident_mebibytes": 900.0,
+    "below_cores": 0.8,
+}
+
+
+def test_a_bar_that_is_missed_is_bold() -> None:
+    """The page holds every figure beside its bar."""
+    assert [bar.is_kept for bar in bars_of(DOCUMENT)] == [True, True, True, False]
+    page = page_of(DOCUMENT)
+    assert "| all changed at once, s | 31.00 | <= 30 | **no** |" in page
+    assert "1,000 consumer groups of 24 partitions" in page
+    assert "nan" not in page
+
+
+def test_the_load_rises_for_all_groups_in_the_same_reading() -> None:
+    """Rates are what offsets grow by; a committed offset stays behind its end."""
+    load = Load(["a", "b"], partitions=4)
+    ends = []
+    for number in range(4):
+        load.surge_at = 1.6 * BASE_INTERVAL_SECONDS
+        samples = load.round_of(number)
+        assert all((each.committed_offset or 0) < each.end_offset for each in samples)
+        ends.append({(each.group, each.partition): each.end_offset for each in samples})
+    for place in ends[0]:
+        before, after = ends[1][place] - ends[0][place], ends[3][place] - ends[2][place]
+        assert 1.3 < after / before < 1.7
