@@ -120,7 +120,7 @@ bench-nothing-set: $(READY) ## what it costs to set nothing but bounds: make ben
 bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scrapes instead of Kafka itself
 	@$(BIN)/python -m benchmarks.decisions.scrapes
 
-bench-decision-time: $(READY) ## how long one decision takes, for 40 and for 1,000 partitions
+bench-decision-time: $(READY) ## how long one decision takes, by partitions, horizon and scenarios
 	@$(BIN)/python -m benchmarks.speed.decision_time
 
 bench-fleet: GROUPS := 1000

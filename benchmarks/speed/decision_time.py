@@ -1,10 +1,11 @@
-"""Measures the CPU time of one decision with all of its parts, of a small group and of a large one.
+"""Measures the CPU time of one decision with all of its parts, by partitions, horizon and scenarios.
 
-    python -m benchmarks.speed.decision_time --partitions 40,1000          or: make bench-decision-time
+    python -m benchmarks.speed.decision_time          or: make bench-decision-time
 
 On a morning of the project's own workload, after two weeks of it, a decision is made each minute: forecast, 64
 scenarios of an hour in minutes, every candidate plan, guards, sentences, and the sensitivity. The forecaster is fitted
-again each hour, within the measured time: one decision in sixty. The first decision, which compiles, is left out.
+again each hour, within the measured time: one decision in sixty. The first decision, which compiles, is left out. Each
+of partitions, horizon and scenarios is varied alone.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from statistics import median, quantiles
 from benchmarks.decisions.run import FIRST_SEED
 from benchmarks.decisions.tournament import PEAK_SHARE, history_rows
 from forecasting.history import GroupInterval
+from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.following.session import Session
 from replay.contest import PRICED
@@ -32,25 +34,32 @@ DECIDED_HOURS = range(6, 12)
 FILLED_SHARE = 0.75
 
 
+PARTITIONS = (8, 24, 40, 120, 1000)
+HORIZONS_SECONDS = (900, 3600, 7200)
+SCENARIOS = (16, 64, 256)
+BASE_PARTITIONS = 24
+
+
 def main() -> int:
-    """Read the arguments, decide, print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--partitions", default="40,1000", help="sizes of the group, separated by commas")
-    arguments = parser.parse_args()
-    print("| partitions | counts that differ | decisions | median | 95th percentile |")
-    print("|---:|---:|---:|---:|---:|")
-    for partitions in map(int, arguments.partitions.split(",")):
-        first, *decided = decisions(partitions)
+    """Decide with each size, print a table."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    base = PRICED.horizon_seconds, PRICED.scenarios
+    varied = [(partitions, *base) for partitions in PARTITIONS]
+    varied += [(BASE_PARTITIONS, seconds, base[1]) for seconds in HORIZONS_SECONDS if seconds != base[0]]
+    varied += [(BASE_PARTITIONS, base[0], scenarios) for scenarios in SCENARIOS if scenarios != base[1]]
+    print("| partitions | horizon, s | scenarios | counts that differ | decisions | median | 95th percentile |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    for partitions, horizon_seconds, scenarios in varied:
+        settings = replace(PRICED, horizon_seconds=horizon_seconds, scenarios=scenarios)
+        first, *decided = decisions(partitions, settings)
         milliseconds = [1000.0 * seconds for seconds, _ in decided]
         high = quantiles(milliseconds, n=20)[-1]
-        counts = len(first[1].useful_replicas)
-        print(
-            f"| {partitions} | {counts} | {len(decided)} | {median(milliseconds):.1f} ms | {high:.1f} ms |", flush=True
-        )
+        sizes = f"{partitions} | {horizon_seconds} | {scenarios} | {len(first[1].useful_replicas)} | {len(decided)}"
+        print(f"| {sizes} | {median(milliseconds):.1f} ms | {high:.1f} ms |", flush=True)
     return 0
 
 
-def decisions(partitions: int) -> Iterator[tuple[float, Recommendation]]:
+def decisions(partitions: int, settings: DecisionSettings) -> Iterator[tuple[float, Recommendation]]:
     """Seconds of CPU and the advice, decision by decision."""
     trace = orders_workload(days=DAYS)
     rates = trace.minute_rates()
@@ -59,7 +68,7 @@ def decisions(partitions: int) -> Iterator[tuple[float, Recommendation]]:
     members = max(1, min(partitions, round(float(rates.mean()) / (FILLED_SHARE * capacity))))
     rows = [replace(row, members=members) for row in history_rows(trace, partitions, FIRST_SEED, NAMES)]
     first, last = (24 * 60 * (DAYS - 1) + 60 * hour for hour in (DECIDED_HOURS.start, DECIDED_HOURS.stop))
-    session = Session(profile_of(world, NAMES), PRICED, rows[:first])
+    session = Session(profile_of(world, NAMES), settings, rows[:first])
     for row in rows[first:last]:
         session.observe(row)
         yield timed(session, row)
