@@ -1,5 +1,6 @@
 """From the domain's values to the wire, field by field, and the cursors of pages."""
 
+import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from api import schemas as wire
 from api.keys import GroupKeyError, group_key, group_of_key
 from cost_model.pricing.price import Cost
 from forecasting.refusal import Refusal
+from recommender.concern import CONCERNS, Urgency, concern_of
 from recommender.configuring.settings import GroupSettings, TargetSettings
 from recommender.deciding.beliefs import beliefs, outcome_sentence, reversals
 from recommender.deciding.hold import Hold
@@ -24,7 +26,7 @@ from recommender.deciding.recommendation import (
     Recommendation,
 )
 from recommender.ledger_totals import LedgerTotal
-from recommender.ports import decision_id, issued_at, wire_code
+from recommender.ports import FleetTotal, Place, decision_id, issued_at, wire_code
 
 
 class CursorError(ValueError):
@@ -48,6 +50,30 @@ def group_of_cursor(cursor: str) -> tuple[str, str]:
     except GroupKeyError as error:
         message = f"'{cursor}' is no cursor; take `next` of the page before"
         raise CursorError(message) from error
+
+
+def cursor_of_place(place: Place) -> str:
+    """The cursor of the page of what is less urgent than the group of this place.
+
+    >>> place_of_cursor(cursor_of_place(Place(Urgency(2, "USD", -0.97), ("prod-eu", "orders"))))
+    Place(urgency=Urgency(rank=2, currency='USD', minus_weight=-0.97), group=('prod-eu', 'orders'))
+    """
+    text = json.dumps([*place.urgency, *place.group], ensure_ascii=False, allow_nan=False)
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def place_of_cursor(cursor: str) -> Place:
+    """The place of a cursor of `cursor_of_place`. Errors: CursorError."""
+    try:
+        rank, currency, minus_weight, cluster, group = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        place = Place(Urgency(int(rank), str(currency), float(minus_weight)), (str(cluster), str(group)))
+        known = 0 <= rank <= len(CONCERNS) and cursor_of_place(place) == cursor
+    except (Base64Error, ValueError, TypeError, OverflowError, RecursionError):  # the last: of brackets by the thousand
+        known = False
+    if not known:
+        message = f"'{cursor}' is no cursor of groups with the worst first; take `next` of the page before"
+        raise CursorError(message)
+    return place
 
 
 def instant_of_cursor(cursor: str) -> datetime:
@@ -163,6 +189,14 @@ def to_ledger_total(total: LedgerTotal) -> parts.LedgerTotal:
     )
 
 
+def to_fleet_total(total: FleetTotal) -> parts.FleetTotal:
+    """The groups of one currency together, as they are published."""
+    known = total._asdict()
+    if not total.groups_with_ledger:
+        known["paid_per_hour"] = None
+    return parts.FleetTotal.model_validate(known)
+
+
 def _items_of(account: LedgerAccount) -> parts.LedgerItems:
     return parts.LedgerItems(replicas=account.replicas, late=account.late, total=account.total)
 
@@ -208,6 +242,7 @@ def to_summary(decision: Decision, group: GroupSettings, *, now: datetime) -> wi
         "recommendation_id": full.recommendation_id,
         "reason_code": full.reason.code,
         "issued_at": full.issued_at,
+        "concern": concern_of(decision),
     }
     if isinstance(full, wire.RefusalV1):
         return wire.GroupSummary.model_validate({**common, "current_replicas": full.hold_replicas})

@@ -266,6 +266,30 @@ class LedgerTotal(Wire):
     accounts: tuple[ScalerTotal, ...]
 
 
+class FleetTotal(Wire):
+    """The groups whose last decision is in one currency, together.
+
+    Groups whose advice has expired are counted in `groups` and `expired` alone; sums are of advice in force.
+    """
+
+    currency: str | None = None
+    """Absent: the groups that are refused, whose figures are not known."""
+    groups: int
+    expired: int
+    no_advice: int
+    promise_missed: int
+    """Groups whose messages wait longer than was promised."""
+    saving_forgone: int
+    """Groups that keep their promise, and whose advised move would save."""
+    current_replicas: int
+    desired_replicas: int
+    advised_saving_per_hour: FiniteFloat
+    """Of the advice in force against staying, added up."""
+    groups_with_ledger: int
+    paid_per_hour: FiniteFloat | None = None
+    """What these have cost by the hour of their ledgers; absent where there is no ledger."""
+
+
 class TurningPoint(Wire):
     """The smallest change found of one quantity, all else equal, that reverses the decision."""
 
@@ -384,6 +408,8 @@ class Policy(Wire):
     """Risk price of one move before outcomes have taught."""
     risk_weight: FiniteFloat
     """Weight of the worst tenth of scenarios beyond the mean, 0 to 1."""
+    max_lag_seconds: FiniteFloat | None = None
+    """The longest wait of a message that is not late; absent in advice that is too old to have it."""
 
 
 class Reason(Wire):

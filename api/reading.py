@@ -1,6 +1,6 @@
 """Answers of the routes, as functions of the store and an instant, without HTTP."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -10,9 +10,12 @@ import structlog
 from api import schemas as wire
 from api.convert import (
     cursor_of_instant,
+    cursor_of_place,
     group_of_cursor,
     instant_of_cursor,
+    place_of_cursor,
     to_explanation,
+    to_fleet_total,
     to_hold,
     to_learned,
     to_ledger,
@@ -37,7 +40,7 @@ from recommender.known_groups import Decided, KnownGroups
 from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.past_day import hourly_rates
-from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at
+from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at, place_of
 
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
@@ -59,20 +62,31 @@ class Reader:
     long_forecasts: LongForecasts | None
     known_groups: KnownGroups
 
-    def page(self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int) -> wire.GroupPage:
+    def page(
+        self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int, worst_first: bool = False
+    ) -> wire.GroupPage:
         """The `limit` groups after `cursor`; work grows with the page, not with the number of groups."""
-        return self.page_with_ledgers(cluster=cluster, group=group, cursor=cursor, limit=limit)[0]
+        read = self._worst_page if worst_first else self._latest_page
+        shown, following = read(cluster=cluster, group=group, cursor=cursor, limit=limit)
+        return self._summed_up(shown, following)
 
-    def page_with_ledgers(
+    def worst_with_ledgers(
         self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int
     ) -> tuple[wire.GroupPage, dict[str, wire.GroupLedger]]:
-        """The same, and the ledgers of those groups that have advice with one, by group key."""
-        shown, following = self._latest_page(cluster=cluster, group=group, cursor=cursor, limit=limit)
-        now = self.clock()
-        groups = tuple(to_summary(d, self._settings_of(d), now=now) for d in shown)
-        page = wire.GroupPage(groups=groups, next=following)
+        """The worst `limit` groups after `cursor`, and the ledgers of those that have advice with one, by group key."""
+        shown, following = self._worst_page(cluster=cluster, group=group, cursor=cursor, limit=limit)
         ledgers = ((group_key(d.cluster, d.group), _ledger_in(d)) for d in shown)
-        return page, {key: ledger for key, ledger in ledgers if ledger is not None}
+        return self._summed_up(shown, following), {key: ledger for key, ledger in ledgers if ledger is not None}
+
+    def fleet(self, *, cluster: str | None, group: str | None = None) -> wire.Fleet:
+        """All groups of these names (None: of any) together, without reading a document of them."""
+        totals = self.store.fleet_totals(cluster=cluster, group=group, now=self.clock())
+        return wire.Fleet(cluster=cluster, totals=tuple(map(to_fleet_total, totals)))
+
+    def _summed_up(self, shown: Sequence[Decision], following: str | None) -> wire.GroupPage:
+        now = self.clock()
+        groups = tuple(to_summary(each, self._settings_of(each), now=now) for each in shown)
+        return wire.GroupPage(groups=groups, next=following)
 
     def decisions(self, *, cursor: str | None, limit: int) -> tuple[tuple[wire.DecisionV1, ...], str | None]:
         """The last decisions on the `limit` groups after `cursor`, in full, and the cursor of the page behind."""
@@ -88,6 +102,15 @@ class Reader:
         decisions = self.store.latest_page(cluster=cluster, group=group, after=after, limit=limit + 1)
         shown = decisions[:limit]
         return shown, group_key(shown[-1].cluster, shown[-1].group) if len(decisions) > limit else None
+
+    def _worst_page(
+        self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int
+    ) -> tuple[tuple[Decision, ...], str | None]:
+        """The last decisions on the worst `limit` groups after `cursor`, and the cursor of the page behind."""
+        after = place_of_cursor(cursor) if cursor is not None else None
+        decisions = self.store.worst_page(cluster=cluster, group=group, after=after, limit=limit + 1)
+        shown = decisions[:limit]
+        return shown, cursor_of_place(place_of(shown[-1])) if len(decisions) > limit else None
 
     def group(self, key: str) -> wire.Group:
         """Identity and latest decision of the group with this key."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -75,9 +75,24 @@ def _add_decisions(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         group_id: Annotated[str | None, Query(description="Only the group of this name.")] = None,
         cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
         limit: Annotated[int, Query(ge=1, le=PAGE_LIMIT, description="Groups on a page.")] = PAGE_DEFAULT,
+        order: Annotated[
+            Literal["name", "worst"],
+            Query(
+                description="By cluster and name; or those without advice, then those that miss their promise, by lag "
+                "over promise, then those whose advice would save, by the saving in an hour, then the others."
+            ),
+        ] = "name",
     ) -> wire.GroupPage:
-        """A page of groups, sorted by cluster and name, each with its last decision in short."""
-        return await turns.run(partial(reader.page, cluster=cluster, group=group_id, cursor=cursor, limit=limit))
+        """A page of groups, sorted by cluster and name or the worst first, each with its last decision in short."""
+        asked = {"cluster": cluster, "group": group_id, "cursor": cursor}
+        return await turns.run(partial(reader.page, **asked, limit=limit, worst_first=order == "worst"))
+
+    @routes.get("/fleet", response_model=wire.Fleet, response_model_exclude_none=True, responses=_UNKNOWN)
+    async def fleet(
+        cluster: Annotated[str | None, Query(description="Only groups of this cluster.")] = None,
+    ) -> wire.Fleet:
+        """All groups together: how many need somebody's eyes, their replicas, and what they cost and would save."""
+        return await turns.page(("totals", cluster), partial(reader.fleet, cluster=cluster))
 
     @routes.get("/groups/{group_key}", response_model=wire.Group, response_model_exclude_none=True, responses=_UNKNOWN)
     async def group(group_key: str) -> wire.Group:

@@ -17,6 +17,7 @@ from api.parts import (
     ExecuteWindow,
     Expected,
     FallbackPolicy,
+    FleetTotal,
     Forecast,
     ForecastPart,
     Happened,
@@ -42,6 +43,7 @@ __all__ = [
     "DECISION_V1",
     "SCHEMA_VERSION",
     "DecisionV1",
+    "Fleet",
     "FleetLedger",
     "ForecastSeries",
     "Group",
@@ -183,13 +185,22 @@ class GroupSummary(Wire):
     lag_seconds: FiniteFloat | None = None
     saving: FiniteFloat | None = None
     currency: str | None = None
+    concern: Literal["no_advice", "promise_missed", "saving_forgone"] | None = None
+    """The worst that the decision tells of the group; absent where nothing is to be done."""
 
 
 class GroupPage(Wire):
-    """Some groups, sorted by cluster and name; `next` is the cursor of the page behind, absent on the last one."""
+    """Some groups, by cluster and name or the worst first; `next` is the cursor of the page behind, if there is one."""
 
     groups: tuple[GroupSummary, ...]
     next: str | None = None
+
+
+class Fleet(Wire):
+    """All groups, or those of a cluster, together: by currency, for money in two currencies has no sum."""
+
+    cluster: str | None = None
+    totals: tuple[FleetTotal, ...]
 
 
 class DueReplicas(Wire):

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from forecasting.forecast import Forecast
 from forecasting.refusal import RefusalReason
+from recommender.concern import Urgency, urgency_of
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 
@@ -64,6 +65,35 @@ class Standing(NamedTuple):
     reason: str
     current_replicas: int | None
     desired_replicas: int | None
+
+
+class Place(NamedTuple):
+    """The place of a group in a list that begins with the worst: by urgency, then by name, so that no two have one."""
+
+    urgency: Urgency
+    group: Group
+
+
+class FleetTotal(NamedTuple):
+    """The groups whose last decision is in one currency, together; None: of refusals.
+
+    `expired` are those whose advice has expired: they are groups, and in no other count and in no sum. Each other one
+    is counted by its concern or, without any, in `groups` alone. Sums are of those that have advice in force:
+    replicas, what it saves in an hour, and what was paid by the hour, for those `groups_with_ledger` of which it is
+    known.
+    """
+
+    currency: str | None
+    groups: int
+    expired: int
+    no_advice: int
+    promise_missed: int
+    saving_forgone: int
+    current_replicas: int
+    desired_replicas: int
+    advised_saving_per_hour: float
+    groups_with_ledger: int
+    paid_per_hour: float
 
 
 class DecisionStore(Protocol):
@@ -129,6 +159,18 @@ class DecisionStore(Protocol):
         limit: int | None = None,
     ) -> tuple[Decision, ...]:
         """The last decision of each group, sorted by (cluster, group): all, or the first `limit` after `after`."""
+        ...
+
+    def worst_page(
+        self, *, cluster: str | None = None, group: str | None = None, after: Place | None = None, limit: int
+    ) -> tuple[Decision, ...]:
+        """The last decision of each group, the worst first: the first `limit` whose place is behind `after`."""
+        ...
+
+    def fleet_totals(
+        self, *, cluster: str | None = None, group: str | None = None, now: datetime
+    ) -> tuple[FleetTotal, ...]:
+        """The last decisions of all groups together, as of `now`, by currency; no document is read."""
         ...
 
     def thin(self, *, now: datetime) -> int:
@@ -201,6 +243,11 @@ def decision_id(decision: Decision) -> str:
 def issued_at(decision: Decision) -> datetime:
     """Instant of the decision."""
     return decision.issued_at if isinstance(decision, Recommendation) else decision.refused_at
+
+
+def place_of(decision: Decision) -> Place:
+    """The place of the decision's group in a list that begins with the worst."""
+    return Place(urgency_of(decision), (decision.cluster, decision.group))
 
 
 def standing_of(decision: Decision) -> Standing:

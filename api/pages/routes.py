@@ -18,7 +18,7 @@ from api.events import Events
 from api.keys import group_of_key
 from api.pages.pictures import Pictures, of_decision, of_fleet, of_group
 from api.pages.render import rendered
-from api.pages.views import DecisionView, GroupView, QualityView, quality_row
+from api.pages.views import DecisionView, FleetSums, GroupView, QualityView, fleet_sums, quality_row
 from api.pages.work import Replayed, Work
 from api.pictures.picture import LIGHT, THEMES
 from api.problems import NotFoundError, meaning
@@ -39,9 +39,10 @@ ASKED = ("cluster", "group_id", "cursor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fleet:
-    """A page of groups; `checks` are those of the service where there is none."""
+    """A page of groups, and all groups together; `checks` are those of the service where there is none."""
 
     page: wire.GroupPage
+    totals: FleetSums
     ledgers: Mapping[str, wire.GroupLedger]
     checks: tuple[tuple[str, str | None], ...]
 
@@ -77,6 +78,7 @@ class Pages:
                 root="",
                 title="Groups",
                 groups=view.page.groups,
+                totals=view.totals,
                 has_namespaces=any(each.namespace for each in view.page.groups),
                 asked={"cluster": cluster, "group_id": group_id},
                 is_first=not cursor,
@@ -147,11 +149,11 @@ class Pages:
         """The groups from `cursor` on, and their pictures."""
 
         def made() -> tuple[_Fleet, Pictures]:
-            page, ledgers = self._reader.page_with_ledgers(
-                cluster=cluster or None, group=group_id or None, cursor=cursor or None, limit=ROWS
-            )
+            named = {"cluster": cluster or None, "group": group_id or None}
+            page, ledgers = self._reader.worst_with_ledgers(**named, cursor=cursor or None, limit=ROWS)
             checks = () if page.groups else self._reader.readiness()
-            return _Fleet(page=page, ledgers=ledgers, checks=checks), of_fleet(page, ledgers)
+            totals = fleet_sums(self._reader.fleet(**named).totals)
+            return _Fleet(page=page, totals=totals, ledgers=ledgers, checks=checks), of_fleet(page, ledgers)
 
         return await self._turns.page(("fleet", cluster, group_id, cursor, self._events.fleet_now), made)
 

@@ -1,14 +1,44 @@
 """What templates show of a group and of a decision: messages of the wire, and tables that are made of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api import schemas as wire
 from api.keys import group_key
-from api.parts import DataQuality
+from api.parts import DataQuality, FleetTotal
 
 # A forecast is shown in steps of so many minutes.
 STEP_MINUTES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSums:
+    """All groups together: counts of all currencies, and the sums of each one."""
+
+    groups: int
+    no_advice: int
+    promise_missed: int
+    saving_forgone: int
+    expired: int
+    current_replicas: int
+    desired_replicas: int
+    by_currency: tuple[FleetTotal, ...]
+
+    @property
+    def unconcerned(self) -> int:
+        """Groups of which nothing is to be done."""
+        return self.groups - self.expired - self.no_advice - self.promise_missed - self.saving_forgone
+
+
+def fleet_sums(totals: Sequence[FleetTotal]) -> FleetSums:
+    """Counts of groups and replicas have a sum over currencies; money has none."""
+    counted = {
+        name: sum(getattr(total, name) for total in totals)
+        for name in FleetSums.__dataclass_fields__
+        if name != "by_currency"
+    }
+    return FleetSums(by_currency=tuple(total for total in totals if total.currency is not None), **counted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,14 @@ import httpx2
 import structlog
 
 from api.app import create_app
+from api.convert import cursor_of_place
 from api.keys import group_key
 from cli.server import listen, serving, url_of
+from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.deciding.recommendation import Recommendation
+from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.known_groups import KnownGroups
+from recommender.ports import place_of
 from tests.live.harness.decided import CLUSTER, DECIDED_AT, decisions, named
 
 # The fleet of 15,000 groups is the page that other tools answer in half a minute; people take a tenth for at once, and
@@ -60,8 +63,10 @@ def measure(url: str, *, groups: int) -> Mapping[str, Sequence[float]]:
     store = SqlDecisionStore(url)
     known_groups = KnownGroups()
     (last,) = decisions("orders", cycles=1, known_groups=known_groups)
-    for decision in (*_day_of(last), *(named(last, f"shop-{number:05}") for number in range(groups - 1))):
+    fleet = [_differing(named(last, f"shop-{number:05}"), number) for number in range(groups - 1)]
+    for decision in (*_day_of(last), *fleet):
         store.save(decision)
+    middle = cursor_of_place(sorted(map(place_of, fleet))[groups // 2])
     asked = count()
     bound = listen("127.0.0.1", 0, search=False)
     with (
@@ -73,7 +78,6 @@ def measure(url: str, *, groups: int) -> Mapping[str, Sequence[float]]:
         ),
         httpx2.Client(base_url=url_of(bound), headers={"accept": "text/html"}, timeout=60) as client,
     ):
-        middle = group_key(CLUSTER, f"shop-{groups // 2:05}")
         took = {
             name: [_seconds(client, path) for _ in range(ASKED)]
             for name, path in (
@@ -89,6 +93,27 @@ def measure(url: str, *, groups: int) -> Mapping[str, Sequence[float]]:
         }
     store.close()
     return took
+
+
+def _differing(decision: Recommendation, number: int) -> Decision:
+    """A tenth is refused, a tenth misses its promise, three tenths would save, each another amount."""
+    kind, amount = number % 10, float(number % 997)
+    if kind == 0:
+        return Refusal(
+            cluster=decision.cluster,
+            group=decision.group,
+            reason="history_stale",
+            sentence="The newest row is too old.",
+            evidence=(),
+            remedy="Check that samples are collected.",
+            refused_at=decision.issued_at,
+        )
+    if kind == 1:
+        return replace(decision, observed=replace(decision.observed, lag_seconds=60.0 + amount))
+    if kind in (2, 3, 4):
+        dear = replace(decision.stay, late=decision.chosen.total + amount)
+        return replace(decision, desired_replicas=decision.current_replicas + 1, action="scale_out", stay=dear)
+    return decision
 
 
 def _day_of(last: Recommendation) -> Iterator[Recommendation]:

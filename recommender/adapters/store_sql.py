@@ -23,12 +23,15 @@ from recommender.adapters.documents import (
     to_outcome_document,
 )
 from recommender.borders import Borders
+from recommender.concern import CONCERNS, paid_per_hour, saving_per_hour, urgency_of
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.ports import (
     FORGOTTEN_AFTER,
     AccountPart,
+    FleetTotal,
     MalformedError,
+    Place,
     RejectedError,
     Standing,
     UnavailableError,
@@ -59,6 +62,7 @@ _TABLE = sa.table(
     sa.column("valid_until", sa.DateTime()),
     sa.column("newest", sa.Boolean()),
     *(sa.column(name) for name in ("document", "reason", "current_replicas", "desired_replicas")),
+    *(sa.column(name) for name in ("rank", "unit", "minus_weight", "currency", "saving_per_hour", "paid_per_hour")),
 )
 _OUTCOMES = sa.table(
     "outcomes",
@@ -79,6 +83,8 @@ _ACCOUNTS = sa.table(
 # Parts of accounts are needed for a day and a quarter of an hour.
 _ACCOUNTS_KEPT_LONGER = timedelta(hours=1)
 _COLUMNS, _MOVES, _PARTS = _TABLE.c, _OUTCOMES.c, _ACCOUNTS.c
+# The order of an index of the newest decisions.
+_PLACE = tuple(_COLUMNS[name] for name in ("rank", "unit", "minus_weight", "cluster", "group"))
 _SCOPE = ("cluster", "namespace", "group")
 # A saved decision is the newest of its group unless a later one is kept.
 _MARKED = ("id", "cluster", "group", "issued_at")
@@ -219,14 +225,45 @@ class SqlDecisionStore:
         limit: int | None = None,
     ) -> tuple[Decision, ...]:
         """The last decision of each group, sorted by (cluster, group): all, or the first `limit` after `after`."""
-        page = _READ.where(_COLUMNS.newest).order_by(_COLUMNS.cluster, _COLUMNS.group).limit(limit)
-        if cluster is not None:
-            page = page.where(_COLUMNS.cluster == cluster)
-        if group is not None:
-            page = page.where(_COLUMNS.group == group)
+        named = _READ.where(_COLUMNS.newest, *_named(cluster, group))
+        page = named.order_by(_COLUMNS.cluster, _COLUMNS.group).limit(limit)
         if after is not None:
             page = page.where(sa.tuple_(_COLUMNS.cluster, _COLUMNS.group) > after)
         return self._many(page)
+
+    def worst_page(
+        self, *, cluster: str | None = None, group: str | None = None, after: Place | None = None, limit: int
+    ) -> tuple[Decision, ...]:
+        """The last decision of each group, the worst first: the first `limit` whose place is behind `after`."""
+        page = _READ.where(_COLUMNS.newest, *_named(cluster, group)).order_by(*_PLACE).limit(limit)
+        if after is not None:
+            page = page.where(sa.tuple_(*_PLACE) > (*after.urgency, *after.group))
+        return self._many(page)
+
+    def fleet_totals(
+        self, *, cluster: str | None = None, group: str | None = None, now: datetime
+    ) -> tuple[FleetTotal, ...]:
+        """The last decisions of all groups together, as of `now`, by currency; no document is read."""
+        is_over = _COLUMNS.valid_until.is_not(None) & (_COLUMNS.valid_until < _utc(now))
+
+        def counted(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+            return sa.func.sum(sa.case((condition, 1), else_=0))
+
+        def summed(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+            return sa.func.sum(sa.case((is_over, 0), else_=sa.func.coalesce(column, 0)))
+
+        shown = (
+            _COLUMNS.currency,
+            sa.func.count(),
+            counted(is_over),
+            *(counted(~is_over & (_COLUMNS.rank == rank)) for rank in range(len(CONCERNS))),
+            *(summed(_COLUMNS[name]) for name in ("current_replicas", "desired_replicas", "saving_per_hour")),
+            counted(~is_over & _COLUMNS.paid_per_hour.is_not(None)),
+            summed(_COLUMNS.paid_per_hour),
+        )
+        of_groups = sa.select(*shown).where(_COLUMNS.newest, *_named(cluster, group))
+        found = self._rows(of_groups.group_by(_COLUMNS.currency).order_by(_COLUMNS.currency.nulls_first()))
+        return tuple(FleetTotal(*row) for row in found)
 
     def thin(self, *, now: datetime) -> int:
         """Delete repetitions older than a day, and decisions older than 90 days; returns how many were deleted."""
@@ -440,20 +477,33 @@ def _migrate(connection: sa.Connection) -> None:
 
 
 def _row(decision: Decision) -> dict[str, Any]:
-    standing = standing_of(decision)
+    standing, urgency = standing_of(decision), urgency_of(decision)
+    advice = decision if isinstance(decision, Recommendation) else None
     return {
         "id": decision_id(decision),
         "cluster": decision.cluster,
         "group": decision.group,
         "kind": kind(decision),
         "issued_at": _utc(issued_at(decision)),
-        "valid_until": _utc(decision.valid_until) if isinstance(decision, Recommendation) else None,
+        "valid_until": None if advice is None else _utc(advice.valid_until),
         "newest": False,
         "document": to_document(decision),
         "reason": standing.reason,
         "current_replicas": standing.current_replicas,
         "desired_replicas": standing.desired_replicas,
+        "rank": urgency.rank,
+        "unit": urgency.currency,
+        "minus_weight": urgency.minus_weight,
+        "currency": None if advice is None else advice.currency,
+        "saving_per_hour": None if advice is None else saving_per_hour(advice),
+        "paid_per_hour": None if advice is None else paid_per_hour(advice),
     }
+
+
+def _named(cluster: str | None, group: str | None) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions of these names; None stands for any."""
+    asked = ((_COLUMNS.cluster, cluster), (_COLUMNS.group, group))
+    return tuple(column == name for column, name in asked if name is not None)
 
 
 def _next_hour(at: datetime) -> datetime:

@@ -148,6 +148,7 @@ def policy_figures(context: DecisionContext, situation: Situation, found: PlanEv
         price_per_duplicate_message=prices.price_per_duplicate_message,
         price_per_move=context.learned.risk_prior,
         risk_weight=found.risk_weight,
+        max_lag_seconds=context.settings.max_lag_seconds,
     )
 
 

@@ -163,7 +163,8 @@ class PolicyFigures:
     """The policy by name, and the figures that were in force: those of its preset where not set.
 
     Prices are in currency; `price_per_move` is the risk of one move before outcomes teach. `risk_weight` is how much
-    the worst tenth of scenarios counts beyond the mean.
+    the worst tenth of scenarios counts beyond the mean. A message that waits longer than `max_lag_seconds` is late;
+    None in advice that was stored before this field existed.
     """
 
     name: Policy
@@ -172,6 +173,7 @@ class PolicyFigures:
     price_per_duplicate_message: float
     price_per_move: float
     risk_weight: float
+    max_lag_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,11 +22,20 @@ from api.words import instant
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.configuring.effective import effective_settings
-from recommender.deciding.recommendation import GradedMove, LedgerStanding, Recommendation
+from recommender.deciding.recommendation import GradedMove, LedgerStanding, PolicyFigures, Recommendation
 from recommender.ports import UnavailableError
 from tests.api.access_files import token_file
 from tests.api.conftest import Clock
 
+PROMISE = PolicyFigures(
+    name="balanced",
+    price_per_replica_hour=0.05,
+    price_per_late_message=1e-6,
+    price_per_duplicate_message=0.0,
+    price_per_move=0.0,
+    risk_weight=0.0,
+    max_lag_seconds=10.0,
+)
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 KEY = group_key("prod-eu", "orders")
 VOID = {"meta", "link", "input", "br", "img", "hr"}
@@ -39,6 +49,9 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.links: list[str] = []
         self.loaded: list[str] = []
+        # The links in the headers of a table's rows.
+        self.rows: list[str] = []
+        self._names_a_row = False
         self._open: list[str] = []
         self.feed(text)
         assert self._open == []
@@ -51,6 +64,8 @@ class Page(HTMLParser):
         assert not {"style", "onclick", "onload"} & named.keys()  # what the page's own policy forbids
         if tag == "a":
             self.links.append(named["href"] or "")
+            if len(self._open) > 1 and self._open[-2] == "th":
+                self._names_a_row = True
         if tag in {"link", "script", "img"}:
             self.loaded.append(named.get("href") or named.get("src") or "")
 
@@ -61,6 +76,9 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         """Note the words between elements."""
         self.words.append(data)
+        if self._names_a_row:
+            self.rows.append(data)
+            self._names_a_row = False
 
     @property
     def text(self) -> str:
@@ -120,6 +138,35 @@ def test_pages_follow_each_other_and_names_are_found(
     found = read("/?group_id=g07")
     assert ("g07" in found.text, "g08" in found.text) == (True, False)
     assert "No group of this name is known" in read("/?group_id=nobody").text
+
+
+def test_the_worst_come_first_by_a_rule_that_the_page_states_and_totals_are_of_all_groups(
+    store: SqlDecisionStore,
+    read: Callable[..., Page],
+    advice: Callable[..., Recommendation],
+    refusal: Callable[..., Refusal],
+    ledger: LedgerStanding,
+) -> None:
+    """Of 60 groups the page shows 50; it counts all of them, and adds up their replicas, savings and costs."""
+    for number in range(58):
+        store.save(advice(recommendation_id=f"r-{number}", group=f"g{number:02}", ledger=ledger))
+    late = replace(advice().observed, lag_seconds=25.0)
+    store.save(advice(recommendation_id="r-late", group="late", observed=late, policy=PROMISE))
+    store.save(refusal(group="refused"))
+    page = read("/")
+    assert page.rows[:3] == ["refused", "late", "g00"]
+    assert "25 s (promise missed)" in page.text
+    assert "Groups 60 Without advice 1 Promise missed 1 Saving forgone 58 As they should be 0" in page.text
+    assert f"Replicas, of groups with advice {59 * 6}; {59 * 8} advised" in page.text
+    # 58 ledgers of 7.50 in a day, and 59 savings of 0.89 in an hour.
+    assert "Advice would save 52.5 USD/h 58 of 59 have cost 18.1 USD/h" in page.text
+    assert "The worst come first: groups without advice; groups whose lag is above the promise" in page.text
+    (following,) = [link for link in page.links if link.startswith("?")]
+    second = read(f"/{following}")
+    assert sorted(page.rows + second.rows) == sorted(["refused", "late", *(f"g{number:02}" for number in range(58))])
+    assert "Groups 60 Without advice 1" in second.text
+    assert "Groups 1 Without advice 1" in read("/?group_id=refused").text
+    assert "'xyz' is no cursor of groups with the worst first" in read("/?cursor=xyz", 400).text
 
 
 def test_an_empty_store_says_what_is_missing(read: Callable[..., Page]) -> None:
@@ -329,7 +376,7 @@ def test_a_page_that_fails_says_so_and_the_log_has_the_reason(
     def fail(*_words: object, **_named: object) -> None:
         raise error
 
-    monkeypatch.setattr(store, "latest_page", fail)
+    monkeypatch.setattr(store, "worst_page", fail)
     with structlog.testing.capture_logs() as logged:
         page = read("/", status)
     assert "no disk" not in page.text

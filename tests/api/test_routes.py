@@ -104,6 +104,54 @@ def test_pages_of_groups_follow_each_other(
     assert service.get("/api/v1/groups", params={"cluster": "prod-us"}).json() == {"groups": []}
 
 
+def test_pages_of_groups_begin_with_the_worst_where_that_is_asked_for(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """Each page has the cursor of the next one, which is none of groups by name; each group says what is wrong."""
+    store.save(refusal(group="refused"))
+    store.save(advice(group="fine", recommendation_id="r-1", desired_replicas=6, action="hold"))
+    store.save(advice(group="moves", recommendation_id="r-2"))
+    shown, cursor = [], ""
+    while True:
+        page = service.get(f"/api/v1/groups?order=worst&limit=1{cursor}").json()
+        shown += [(each["group_id"], each.get("concern")) for each in page["groups"]]
+        if "next" not in page:
+            break
+        cursor = f"&cursor={page['next']}"
+        assert service.get(f"/api/v1/groups?limit=1{cursor}").status_code == 400
+    assert shown == [("refused", "no_advice"), ("moves", "saving_forgone"), ("fine", None)]
+
+
+@pytest.mark.parametrize(
+    "place",
+    ['[9,"",0.0,"c","g"]', '[0,"",NaN,"c","g"]', '[0,"",0.0,"c"]', '[0,"",0.0,"\\ud800","g"]', "[" * 3000, "{}", "0"],
+)
+def test_a_cursor_of_the_worst_that_was_made_up_is_refused(service: TestClient, place: str) -> None:
+    """It is none that a page has given."""
+    cursor = urlsafe_b64encode(place.encode()).decode().rstrip("=")
+    answer = service.get(f"/api/v1/groups?order=worst&cursor={cursor}")
+    assert (answer.status_code, "take `next` of the page before" in answer.json()["detail"]) == (400, True)
+
+
+def test_the_fleet_is_added_up_by_currency(
+    service: TestClient, store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """What is refused has no currency; what nothing was paid for has no cost, not one of 0."""
+    store.save(refusal(group="refused"))
+    store.save(advice())
+    counted = {"expired": 0, "no_advice": 0, "promise_missed": 0, "saving_forgone": 0, "groups_with_ledger": 0}
+    nothing = {"current_replicas": 0, "desired_replicas": 0, "advised_saving_per_hour": 0.0}
+    of_orders = {"current_replicas": 6, "desired_replicas": 8, "advised_saving_per_hour": pytest.approx(0.89)}
+    assert service.get("/api/v1/fleet?cluster=prod-eu").json() == {
+        "cluster": "prod-eu",
+        "totals": [
+            {**counted, **nothing, "groups": 1, "no_advice": 1},
+            {**counted, **of_orders, "currency": "USD", "groups": 1, "saving_forgone": 1},
+        ],
+    }
+    assert service.get("/api/v1/fleet?cluster=other").json() == {"cluster": "other", "totals": []}
+
+
 def test_a_group_is_found_by_its_key(service: TestClient, store: SqlDecisionStore, advice: MakeAdvice) -> None:
     """The key in the list leads to the group, also where its name contains slashes."""
     store.save(advice(group="team/orders ü"))

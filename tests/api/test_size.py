@@ -109,10 +109,12 @@ def test_p23_the_first_page_of_15_000_groups_is_the_work_of_that_of_150(
     for groups in (150, 15_000):
         store = store_of(groups, tmp_path / f"{groups}.sqlite", advice)
         service = service_over(store)
-        first = service.get("/api/v1/groups").json()
+        first, worst = (service.get(f"/api/v1/groups?order={order}").json() for order in ("name", "worst"))
         for path in (
             "groups",
             f"groups?cursor={first['next']}",
+            "groups?order=worst",
+            f"groups?order=worst&cursor={worst['next']}",
             f"groups/{group_key('prod-eu', 'g00100')}/recommendation",
         ):
             with watched(monkeypatch) as work:
@@ -126,6 +128,19 @@ def test_p23_the_first_page_of_15_000_groups_is_the_work_of_that_of_150(
         assert many.statements == few.statements
         assert many.documents == few.documents <= 51
         assert many.tens_of_steps <= 1.2 * few.tens_of_steps + 2
+
+
+def test_p23_the_page_of_15_000_groups_reads_50_of_them_and_adds_up_all_in_one_statement(
+    tmp_path: Path, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One statement for the groups that are shown, and one for the totals, which reads an index and no document."""
+    store = store_of(15_000, tmp_path / "many.sqlite", advice)
+    with watched(monkeypatch) as work:
+        page = service_over(store).get("/", headers={"accept": "text/html"}).text
+    assert "<dt>Groups</dt><dd>15,000</dd>" in page
+    assert len([each for each in work.statements if each.startswith("SELECT")]) == 2
+    assert work.documents <= 51
+    store.close()
 
 
 def memory_cluster_of(groups: int, monkeypatch: pytest.MonkeyPatch) -> tuple[KafkaAdminCollector, MemoryCluster]:

@@ -18,13 +18,22 @@ from forecasting.refusal import Refusal
 from recommender.adapters import store_sql
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.borders import Borders
+from recommender.concern import Urgency, concern_of, paid_per_hour, saving_per_hour
 from recommender.deciding.hold import Hold, HoldScope
-from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
+from recommender.deciding.recommendation import (
+    Decision,
+    GradedMove,
+    LedgerStanding,
+    PolicyFigures,
+    Recommendation,
+)
 from recommender.ports import (
     FORGOTTEN_AFTER,
     AccountPart,
     DecisionStore,
+    FleetTotal,
     MalformedError,
+    Place,
     RejectedError,
     Standing,
     UnavailableError,
@@ -32,6 +41,7 @@ from recommender.ports import (
     decision_id,
     dedup_key,
     issued_at,
+    place_of,
     standing_of,
     thinned_until,
 )
@@ -41,6 +51,15 @@ MakeRefusal = Callable[..., Refusal]
 MakeMove = Callable[..., GradedMove]
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+PROMISE = PolicyFigures(
+    name="balanced",
+    price_per_replica_hour=0.05,
+    price_per_late_message=1e-6,
+    price_per_duplicate_message=0.0,
+    price_per_move=0.0,
+    risk_weight=0.0,
+    max_lag_seconds=10.0,
+)
 
 
 class MemoryDecisionStore:
@@ -112,6 +131,43 @@ class MemoryDecisionStore:
             if cluster in (None, name[0]) and group in (None, name[1]) and (after is None or name > after)
         ]
         return tuple(self._of(*name)[-1] for name in names[:limit])
+
+    def worst_page(
+        self, *, cluster: str | None = None, group: str | None = None, after: Place | None = None, limit: int
+    ) -> tuple[Decision, ...]:
+        """The last of each group, sorted by place."""
+        found = sorted(self.latest_page(cluster=cluster, group=group), key=place_of)
+        return tuple([each for each in found if after is None or place_of(each) > after][:limit])
+
+    def fleet_totals(
+        self, *, cluster: str | None = None, group: str | None = None, now: datetime
+    ) -> tuple[FleetTotal, ...]:
+        """The sums over the last of each group, refusals first."""
+        latest = self.latest_page(cluster=cluster, group=group)
+        refused = [each for each in latest if isinstance(each, Refusal)]
+        advised = [each for each in latest if isinstance(each, Recommendation)]
+        found = [FleetTotal(None, len(refused), 0, len(refused), 0, 0, 0, 0, 0.0, 0, 0.0)] if refused else []
+        for currency in sorted({each.currency for each in advised}):
+            ours = [each for each in advised if each.currency == currency]
+            valid = [each for each in ours if each.valid_until >= now]
+            concerns = [concern_of(each) for each in valid]
+            paid = [cost for each in valid if (cost := paid_per_hour(each)) is not None]
+            found.append(
+                FleetTotal(
+                    currency=currency,
+                    groups=len(ours),
+                    expired=len(ours) - len(valid),
+                    no_advice=0,
+                    promise_missed=concerns.count("promise_missed"),
+                    saving_forgone=concerns.count("saving_forgone"),
+                    current_replicas=sum(each.current_replicas for each in valid),
+                    desired_replicas=sum(each.desired_replicas for each in valid),
+                    advised_saving_per_hour=sum(saving_per_hour(each) or 0.0 for each in valid),
+                    groups_with_ledger=len(paid),
+                    paid_per_hour=sum(paid),
+                )
+            )
+        return tuple(found)
 
     def thin(self, *, now: datetime) -> int:
         """Delete repetitions within an hour, and very old decisions."""
@@ -249,6 +305,74 @@ class DecisionStoreContract:
         assert seen == names == list(store.groups())
         assert [d.group for d in store.latest_page(cluster="b")] == ["a", "z"]
         assert [d.cluster for d in store.latest_page(group="a")] == ["b"]
+
+    def test_the_worst_come_first_and_each_group_that_stays_is_on_one_page(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """Refused, then promises missed by how far, then savings by money, then the others; names where they tie.
+
+        A group whose figures change between two pages moves; the others are still shown once each.
+        """
+        late = replace(advice().observed, lag_seconds=30.0)
+        later = replace(advice().observed, lag_seconds=90.0)
+        dear = replace(advice().stay, late=9.0)
+        stays = {"desired_replicas": 6, "action": "hold"}
+        fleet: dict[str, Decision] = {
+            "b-refused": refusal(group="b-refused"),
+            "c-refused": refusal(group="c-refused"),
+            "z-later": advice(policy=PROMISE, observed=later, **stays),
+            "a-late": advice(policy=PROMISE, observed=late),
+            "y-dear": advice(policy=PROMISE, stay=dear),
+            "d-cheap": advice(),
+            "e-cheap": advice(),
+            "a-pods": advice(currency="pod-hours", stay=dear),
+            "f-fine": advice(**stays),
+            "g-costs": advice(stay=advice().chosen, chosen=advice().stay),
+        }
+        for name, decision in reversed(fleet.items()):
+            store.save(
+                replace(decision, group=name, recommendation_id=name)
+                if isinstance(decision, Recommendation)
+                else decision
+            )
+        shown: list[Decision] = []
+        while page := store.worst_page(after=place_of(shown[-1]) if shown else None, limit=3):
+            shown += page
+            if len(shown) == 3:  # a group of the first page gets better, and one behind it worse
+                at = START + MINUTE
+                store.save(advice(group="z-later", recommendation_id="n-1", issued_at=at, **stays))
+                store.save(advice(group="d-cheap", recommendation_id="n-2", issued_at=at, stay=dear))
+        stayed = [each.group for each in shown if each.group not in {"z-later", "d-cheap"}]
+        assert stayed == [name for name in fleet if name not in {"z-later", "d-cheap"}]
+        assert [each.group for each in shown[:3]] == ["b-refused", "c-refused", "z-later"]
+        assert [each.group for each in store.worst_page(group="a-late", limit=9)] == ["a-late"]
+        assert store.worst_page(cluster="other", limit=9) == ()
+
+    def test_all_groups_are_added_up_by_currency(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal, ledger: LedgerStanding
+    ) -> None:
+        """What has expired and what is refused is counted, and is in no sum; what is not counted is no cost."""
+        late = replace(advice().observed, lag_seconds=30.0)
+        for number, decision in enumerate(
+            (
+                advice(ledger=ledger),
+                advice(policy=PROMISE, observed=late),
+                advice(desired_replicas=6, action="hold"),
+                advice(valid_until=START - MINUTE, ledger=ledger),
+                advice(currency="EUR", ledger=ledger),
+            )
+        ):
+            store.save(replace(decision, group=f"g{number}", recommendation_id=f"r-{number}"))
+        store.save(advice(group="g0", recommendation_id="r-old", issued_at=START - MINUTE, current_replicas=99))
+        store.save(refusal())
+        saving = 1.48 - 0.59
+        assert [tuple(each) for each in store.fleet_totals(now=START)] == [
+            (None, 1, 0, 1, 0, 0, 0, 0, 0.0, 0, 0.0),
+            ("EUR", 1, 0, 0, 0, 1, 6, 8, pytest.approx(saving), 0, 0.0),
+            ("USD", 4, 1, 0, 1, 1, 18, 22, pytest.approx(3 * saving), 1, pytest.approx(7.5 / 24)),
+        ]
+        assert store.fleet_totals(cluster="other", now=START) == ()
+        assert [each.groups for each in store.fleet_totals(group="g2", now=START)] == [1]
 
     def test_repetitions_older_than_a_day_go_and_changes_stay(
         self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
@@ -429,12 +553,13 @@ class TestSqlStore(DecisionStoreContract):
         connection.close()
 
     def test_a_store_of_the_first_revision_goes_on(
-        self, tmp_path: Path, advice: MakeAdvice, graded_move: MakeMove
+        self, tmp_path: Path, advice: MakeAdvice, refusal: MakeRefusal, graded_move: MakeMove
     ) -> None:
-        """A file from before moves, holds, accounts and counts were stored opens with its decisions, and stores all."""
+        """A file from before moves, holds, accounts and places were stored opens with its decisions, and stores all."""
         url = sqlite_url(tmp_path / "old.sqlite")
         old = SqlDecisionStore(url)
         old.save(advice())
+        old.save(refusal(group="refused"))
         config = Config()
         config.set_main_option("script_location", str(Path(store_sql.__file__).parent / "migrations"))
         with old._engine.connect() as connection, connection.begin():
@@ -443,6 +568,7 @@ class TestSqlStore(DecisionStoreContract):
         old.close()
         store = SqlDecisionStore(url)
         assert store.standings("prod-eu", "orders", START - MINUTE, START + MINUTE) == ()
+        assert [each.group for each in store.worst_page(limit=9)] == ["refused", "orders"]
         store.keep_outcomes([graded_move()])
         assert store.by_id("r-1") == advice()
         assert store.outcomes("prod-eu", "orders", limit=1) == (graded_move(),)
@@ -493,6 +619,9 @@ class TestSqlStore(DecisionStoreContract):
         store.outcomes("a", "b", limit=5, before=START)
         store.account("a", "b", since=START)
         store.standings("a", "b", START, START)
+        store.worst_page(limit=50)
+        store.worst_page(after=Place(Urgency(2, "USD", -1.0), ("a", "b")), limit=50)
+        store.fleet_totals(now=START)
         assert [plan.split(" (")[0] for plan in plans] == [
             "SEARCH decisions USING INDEX decisions_newest",
             "SEARCH decisions USING INDEX decisions_newest",
@@ -500,7 +629,12 @@ class TestSqlStore(DecisionStoreContract):
             "SEARCH outcomes USING INDEX sqlite_autoindex_outcomes_1",
             "SEARCH accounts USING INDEX sqlite_autoindex_accounts_1",
             "SEARCH decisions USING COVERING INDEX decisions_by_time",
+            "SCAN decisions USING INDEX decisions_worst_first",
+            "SEARCH decisions USING INDEX decisions_worst_first",
+            "SCAN decisions USING COVERING INDEX decisions_worst_first USE TEMP B-TREE FOR GROUP BY",
         ]
+        # A sort of its own would read all groups for one page.
+        assert not [plan for plan in plans[:-1] if "TEMP B-TREE" in plan]
 
     def test_a_document_that_cannot_be_read_costs_its_own_place(
         self, path: Path, advice: MakeAdvice, graded_move: MakeMove
