@@ -1,16 +1,32 @@
 # ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
 """`lagcast forecast`: the week ahead of every group, once a day, on Spark."""
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from api.words import code_in_words
 from cli.errors import ExitCode
 from cli.keeping import KEPT_DAYS
+from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Table, write_answer
 from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from spark_features.forecasts import ForecastIssue
+
+FIELDS = (
+    Field(key="group", heading="Group", left=True),
+    Field(key="cluster", heading="Cluster", left=True),
+    Field(key="model", heading="Model", left=True, wide=True),
+    Field(key="scored_steps", heading="Steps scored", show=lambda steps: f"{steps:,}"),
+    Field(key="band_coverage_fraction", heading="Between p05 and p95", show=lambda share: f"{share:.0%}"),
+    Field(key="refusal_reason", heading="Not forecast, because of", show=code_in_words, left=True),
+    Field(key="refusal_sentence", heading="Why", left=True, wide=True),
+)
 
 
 def forecast(
@@ -24,11 +40,14 @@ def forecast(
     keep_days: Annotated[
         int, typer.Option(min=2, metavar="DAYS", help="Days that issues are kept; older ones are deleted.")
     ] = KEPT_DAYS,
+    output: Output = OutputFormat.TABLE,
+    output_file: OutputFile = None,
 ) -> int:
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
 
     Adds one issue to the existing ones; the same instant again replaces its issue. Readers see an issue whole
-    or not at all. Prints the folder. A group that cannot be forecast is a row with the reason. Once a day is enough.
+    or not at all. Prints a row for each group, that of one which cannot be forecast with the reason. Once a day is
+    enough.
     """
     from cli.advise import instant_of
     from cli.spark import spark_beside
@@ -54,8 +73,15 @@ def forecast(
             )
             said = f"{issue.forecast_groups:,} groups forecast, {issue.refused_groups:,} refused"
             stage.note = f"{said}, as of {issued_at:%Y-%m-%d %H:%M} UTC"
-    typer.echo(out)
+    write_answer(_answer(issue, out, issued_at), output, output_file)
     return ExitCode.OK
+
+
+def _answer(issue: "ForecastIssue", out: Path, issued_at: datetime) -> Answer:
+    """A row for each group; a document has the folder and the instant of the issue, too."""
+    groups = Table(fields=FIELDS, records=[asdict(each) for each in issue.groups])
+    document = {"folder": str(out), "issued_at": issued_at.isoformat(), "groups": groups.records}
+    return Answer(title="Forecasts of the week ahead", document=document, records=groups, shown=(groups,))
 
 
 def _on_the_clock(instant: datetime, *, seconds: int) -> datetime:

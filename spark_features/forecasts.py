@@ -44,11 +44,36 @@ _ROW_GROUP_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForecastIssue:
-    """The result of one run: the number of groups with a forecast, and of refused ones."""
+class IssuedGroup:
+    """One group of an issue: it is forecast, or refused with the reason and a sentence.
 
-    forecast_groups: int
-    refused_groups: int
+    `band_coverage_fraction` is the share of its `scored_steps` between p05 and p95; None where none was scored.
+    """
+
+    cluster: str
+    group: str
+    model: str
+    refusal_reason: str | None
+    refusal_sentence: str | None
+    scored_steps: int
+    band_coverage_fraction: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastIssue:
+    """The result of one run: its groups, by cluster and name."""
+
+    groups: tuple[IssuedGroup, ...]
+
+    @property
+    def refused_groups(self) -> int:
+        """How many are refused."""
+        return sum(each.refusal_reason is not None for each in self.groups)
+
+    @property
+    def forecast_groups(self) -> int:
+        """How many are forecast."""
+        return len(self.groups) - self.refused_groups
 
 
 def issue_forecasts(
@@ -98,9 +123,19 @@ def issue_forecasts(
                 scratch=unfinished / folder,
             )
             _forget(out_dir / folder, before=issued_at.date() - timedelta(days=kept_days))
-        refused = fits.where(F.col("refusal_reason").isNotNull()).count()
-        groups = fits.select("cluster", "group").distinct().count()
-    return ForecastIssue(forecast_groups=groups - refused, refused_groups=refused)
+        return ForecastIssue(groups=_summed_up(fits))
+
+
+def _summed_up(fits: DataFrame) -> tuple[IssuedGroup, ...]:
+    """One value for each group of FLEET_FITS: what its rows repeat, and its scores over all horizons."""
+    scored = F.sum("scored_steps")
+    covered = F.sum(F.col("scored_steps") * F.col("band_coverage_fraction"))
+    groups = fits.groupBy("cluster", "group").agg(
+        *(F.first(name).alias(name) for name in ("model", "refusal_reason", "refusal_sentence")),
+        scored.alias("scored_steps"),
+        F.when(scored > 0, covered / scored).alias("band_coverage_fraction"),
+    )
+    return tuple(IssuedGroup(**row.asDict()) for row in groups.orderBy("cluster", "group").collect())
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """C15, `lagcast forecast`: from a feature table to the weeks ahead that the service returns."""
 
 import json
+import os
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +16,11 @@ import pytest
 
 from forecasting.columns import FLEET_FITS_FOLDER, GROUP_INTERVALS
 from recommender.adapters.long_forecasts import LongForecastsFolder
+from spark_features.forecasts import ForecastIssue, IssuedGroup
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
+GOLDEN = Path(__file__).with_name("golden")
 END_AT = datetime(2026, 5, 4, 12, 7, tzinfo=UTC)
 
 
@@ -61,7 +66,11 @@ def test_a_table_becomes_the_week_ahead(lagcast_process: Lagcast, tmp_path: Path
     code, printed, err = lagcast_process(
         "forecast", "--features", tmp_path / "features", "--out", out, "--config", config
     )
-    assert (code, printed) == (0, f"{out}\n")
+    assert code == 0
+    rows = [line.split() for line in printed.splitlines()]
+    assert rows[0][:2] == ["Group", "Cluster"]
+    assert [row[:2] for row in rows[1:]] == [["orders", "c"], ["young", "c"]]
+    assert "not enough history" in printed.splitlines()[2]
     assert "1 groups forecast, 1 refused, as of 2026-05-04 12:05 UTC" in err
     issued_at = END_AT - timedelta(minutes=2)
     week = LongForecastsFolder(out).newest("c", "orders", until=END_AT)
@@ -74,6 +83,51 @@ def test_a_table_becomes_the_week_ahead(lagcast_process: Lagcast, tmp_path: Path
     (fits,) = (out / FLEET_FITS_FOLDER).rglob("*.parquet")
     reasons = pq.read_table(fits, partitioning=None).select(["group", "refusal_reason"]).to_pylist()
     assert {row["group"]: row["refusal_reason"] for row in reasons} == {"orders": None, "young": "not_enough_history"}
+
+
+ISSUED = (
+    IssuedGroup(
+        cluster="c",
+        group="orders",
+        model="long_term",
+        refusal_reason=None,
+        refusal_sentence=None,
+        scored_steps=2304,
+        band_coverage_fraction=0.9123,
+    ),
+    IssuedGroup(
+        cluster="c",
+        group="young\x1b[31m",
+        model="long_term",
+        refusal_reason="not_enough_history",
+        refusal_sentence="group 'young' has 3 h of history; 2 d are needed",
+        scored_steps=0,
+        band_coverage_fraction=None,
+    ),
+)
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "csv", "json", "yaml", "md", "html"])
+def test_the_groups_of_an_issue_are_an_answer_in_every_format(
+    lagcast: Lagcast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """On stdout, and byte for byte in a file instead; what is not known is a dash, or empty, and no name is obeyed."""
+    write_table(tmp_path / "features")
+    monkeypatch.chdir(tmp_path)
+    started: Future[None] = Future()
+    started.set_result(None)
+    monkeypatch.setattr("cli.spark.spark_beside", lambda *_, **__: nullcontext(started))
+    monkeypatch.setattr("spark_features.forecasts.issue_forecasts", lambda *_, **__: ForecastIssue(groups=ISSUED))
+    words = ("forecast", "--features", "features", "--out", "forecasts", "-o", output)
+    code, printed, err = lagcast(*words)
+    assert code == 0
+    assert "1 groups forecast, 1 refused, as of 2026-05-04 12:05 UTC" in err
+    golden = GOLDEN / f"forecast.{output}"
+    if os.environ.get("REWRITE"):
+        golden.write_bytes(printed.encode())
+    assert printed.encode() == golden.read_bytes()
+    assert lagcast(*words, "--output-file", "answer")[:2] == (0, "")
+    assert Path("answer").read_bytes() == golden.read_bytes()
 
 
 @pytest.mark.parametrize(
