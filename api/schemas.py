@@ -292,6 +292,9 @@ class GroupDay(Wire):
     until_at: Instant
     max_lag_seconds: FiniteFloat | None = None
     """The longest wait of a message that is not late; absent where this process does not decide on the group."""
+    first_seen_at: Instant | None = None
+    """Begin of the first minute in which anything was seen of the group, in the last four weeks; absent where this
+    process does not decide on it."""
     minutes: tuple[ObservedMinute, ...]
     """Oldest first; a minute in which nothing was seen is left out. Empty where this process does not decide on the
     group, so ask the one that does."""

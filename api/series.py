@@ -14,7 +14,7 @@ from forecasting.units import FloatArray
 from recommender.following.ledger import LedgerDay
 from recommender.known_groups import KnownGroup
 from recommender.outlook import Outlook
-from recommender.past_day import ObservedMinute, observed_day
+from recommender.past_day import ObservedMinute, first_seen_at, observed_day
 from recommender.ports import Standing, wire_code
 
 # From one instant to another.
@@ -62,6 +62,7 @@ def to_day(
         since_at=span[0],
         until_at=span[1],
         max_lag_seconds=None if decided is None else decided.inputs.settings.max_lag_seconds,
+        first_seen_at=None if history is None else first_seen_at(history),
         minutes=() if history is None else tuple(_observed(minute) for minute in observed_day(history)),
         standings=tuple(
             parts.Standing(

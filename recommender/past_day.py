@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from forecasting.history import MINUTE_SECONDS, History
-from forecasting.units import FloatArray
+from forecasting.units import FloatArray, IntArray
 
 DAY_MINUTES = 1440
 # Lag in seconds is messages over the mean produce rate of so many minutes, as in the feature table.
@@ -32,9 +32,8 @@ def observed_day(history: History) -> Iterator[ObservedMinute]:
     day = history.last(DAY_MINUTES + LAG_RATE_MINUTES)
     produced = day.produce_messages_per_second
     lag_seconds = _lag_seconds(day.lag_messages, produced)
-    seen = ~np.isnan(np.vstack([produced, day.consume_messages_per_second, day.lag_messages, day.members])).all(axis=0)
     first_end = day.end_at - timedelta(seconds=MINUTE_SECONDS * (day.minutes - 1))
-    for minute in np.flatnonzero(seen):
+    for minute in _seen(day):
         if minute < day.minutes - DAY_MINUTES:
             continue
         members = _known(day.members[minute])
@@ -47,6 +46,20 @@ def observed_day(history: History) -> Iterator[ObservedMinute]:
             members=None if members is None else round(members),
             in_rebalance_fraction=_known(day.in_rebalance[minute]) or 0.0,
         )
+
+
+def first_seen_at(history: History) -> datetime | None:
+    """The begin of the first minute of which anything was seen; None where nothing was."""
+    seen = _seen(history)
+    if not seen.size:
+        return None
+    return history.end_at - timedelta(seconds=MINUTE_SECONDS * (history.minutes - int(seen[0])))
+
+
+def _seen(history: History) -> IntArray:
+    """The minutes of which anything was seen, by their place in the history."""
+    series = (history.produce_messages_per_second, history.consume_messages_per_second)
+    return np.flatnonzero(~np.isnan(np.vstack([*series, history.lag_messages, history.members])).all(axis=0))
 
 
 def _lag_seconds(lag_messages: FloatArray, produced: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from api import schemas as wire
 from api.pictures.picture import Column, Option, Picture, Table, Theme, base, millis, name_axis, time_axis
 from api.pictures.timeline import MINUTE, unseen
-from api.words import duration
+from api.words import duration, instant
 
 REBALANCE, UNSEEN, MOVE = "Rebalance", "Nothing seen", "Move, graded"
 
@@ -24,10 +24,12 @@ class _Span(NamedTuple):
 def rebalances(day: wire.GroupDay, moves: Sequence[wire.Outcome]) -> Picture:
     """The minutes of a day in which partitions changed owners, joined, and the moves that were graded in it.
 
-    A minute that is left out of the day is one in which nothing was seen, rebalances included.
+    A minute that is left out of the day is one in which nothing was seen, rebalances included. A group that was first
+    seen within the day has no picture before.
     """
+    begins_at = max(day.since_at, day.first_seen_at or day.since_at)
     graded = sorted((each for each in moves if day.since_at <= each.graded_at <= day.until_at), key=_graded_at)
-    spans = [*_rebalances(day), *_unseen(day), *map(_graded, graded)]
+    spans = [*_rebalances(day), *_unseen(day, since=begins_at), *map(_graded, graded)]
     spans.sort(key=lambda span: (span.begins_at, span.kind))
     return Picture(
         name="rebalances",
@@ -43,7 +45,7 @@ def rebalances(day: wire.GroupDay, moves: Sequence[wire.Outcome]) -> Picture:
             ),
             rows=tuple(spans),
         ),
-        draw=partial(_draw, since_at=day.since_at, until_at=day.until_at),
+        draw=partial(_draw, since_at=begins_at, until_at=day.until_at),
     )
 
 
@@ -70,8 +72,8 @@ def _rebalance(begins_at: datetime, ends_at: datetime, seconds: float) -> _Span:
     return _Span(REBALANCE, begins_at, ends_at, seconds, f"rebalance, {duration(seconds)}")
 
 
-def _unseen(day: wire.GroupDay) -> Iterator[_Span]:
-    for begins_at, ends_at in unseen(day, since=day.since_at, until=day.until_at):
+def _unseen(day: wire.GroupDay, *, since: datetime) -> Iterator[_Span]:
+    for begins_at, ends_at in unseen(day, since=since, until=day.until_at):
         yield _Span(UNSEEN, begins_at, ends_at, None, "nothing seen")
 
 
@@ -92,6 +94,8 @@ def _sentence(day: wire.GroupDay, spans: Sequence[_Span]) -> str:
     longest = f", with a pause of {duration(max(known))} at most" if known else ""
     gaps = sum(((span.ends_at - span.begins_at).total_seconds() for span in spans if span.kind == UNSEEN), 0.0)
     missing = f" Nothing was seen for {duration(gaps)}." if gaps else ""
+    if day.first_seen_at is not None and day.first_seen_at > day.since_at:
+        missing += f" The group was first seen at {instant(day.first_seen_at)}."
     return (
         f"{len(seen)} rebalance{'' if len(seen) == 1 else 's'} took {duration(took)} together; {len(moves)} "
         f"move{' was' if len(moves) == 1 else 's were'} graded{longest}.{missing}"

@@ -37,6 +37,7 @@ def test_a_day_has_its_minutes_its_standings_and_its_quarters(
     day = asked.get(DAY).json()
     assert (day["since_at"], day["until_at"]) == ("2026-01-04T12:00:00Z", "2026-01-05T12:00:00Z")
     assert (len(day["minutes"]), day["max_lag_seconds"]) == (60, DecisionSettings().max_lag_seconds)
+    assert day["first_seen_at"] == "2026-01-05T11:00:00Z"
     newest = day["minutes"][-1]
     assert newest["ends_at"] == "2026-01-05T12:00:00Z"
     assert (newest["produce_messages_per_second"], newest["members"], newest["lag_seconds"]) == (4000.0, 8, 2.5)

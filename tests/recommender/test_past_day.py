@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forecasting.history import GroupInterval, History, HistoryBuffer
-from recommender.past_day import hourly_rates, observed_day
+from recommender.past_day import first_seen_at, hourly_rates, observed_day
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -57,6 +57,12 @@ def test_what_is_not_known_of_a_minute_is_none() -> None:
     assert (minute.produce_messages_per_second, minute.lag_seconds, minute.lag_messages) == (None, None, 500.0)
     (idle,) = observed_day(history_of([1], rate=0.0))
     assert (idle.produce_messages_per_second, idle.lag_seconds) == (0.0, None)
+
+
+def test_a_group_is_first_seen_where_anything_of_it_is_known() -> None:
+    """At the begin of that minute, which may be days before the day that is shown."""
+    assert first_seen_at(history_of([1, 4])) == NOON
+    assert first_seen_at(history_of([-3000, 1])) == NOON - timedelta(minutes=3001)
 
 
 def test_a_day_has_1440_minutes_at_most() -> None:

@@ -76,6 +76,18 @@ def test_a_gap_is_said_and_does_not_join_two_rebalances(day: MakeDay) -> None:
     assert picture.sentence == "2 rebalances took 60 s together; 0 moves were graded. Nothing was seen for 4 min."
 
 
+@pytest.mark.parametrize(("first_seen", "begins"), [(2, 2), (-600, 0), (None, 0)])
+def test_before_a_group_was_first_seen_there_is_no_gap(day: MakeDay, first_seen: float | None, begins: float) -> None:
+    """The picture of a group that is younger than the day begins with it; an older one that was away has a gap."""
+    since = None if first_seen is None else at(first_seen)
+    picture = rebalances(day([None, None, 0, None, 0]).model_copy(update={"first_seen_at": since}), [])
+    option = drawn(picture)
+    assert option["xAxis"]["min"] == millis(at(begins))
+    gaps = [row[1] for row in series(option, "Spans")["data"] if row[0] == 1]
+    assert gaps == [millis(at(minute)) for minute in (0, 3) if minute >= begins]
+    assert ("The group was first seen at 2026-01-05 12:02:00 UTC." in picture.sentence) == (begins == 2)
+
+
 def test_a_graded_move_stands_where_it_was_graded_with_its_pause(day: MakeDay) -> None:
     """When it began is not published; one that was graded before the day is not in it."""
     picture = rebalances(day([0.0] * 10), [move(7, None), move(3), move(-1)])
