@@ -13,10 +13,13 @@ from cli.explain import plan_table, shown_of, wire_document
 from cli.instants import parse_instant, read_clock
 from cli.logs import log_to_stderr
 from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
+from cli.progress import Stage, Talk
 from cli.service import Config
 
 if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
+    from recommender.configuring.settings import Settings
+    from recommender.deciding.recommendation import Decision
 
 Features = Annotated[Path, typer.Option(metavar="DIR", help="The feature table that `lagcast features` writes.")]
 StateDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for decisions.")]
@@ -38,7 +41,7 @@ def recommend(
 
     Without --now it decides as of the present: rows older than the freshness limit (10 min) are refused as stale.
     """
-    from cli.wiring import open_store, recommender, settings_of
+    from cli.wiring import settings_of
     from forecasting.refusal import Refusal
     from recommender.adapters.feature_table import FeatureTable
 
@@ -46,8 +49,7 @@ def recommend(
     settings = settings_of(config, state_dir=state_dir)
     table = FeatureTable(features)
     as_of = instant_of(now, table)
-    table.groups(now=as_of)  # a table that cannot be read is an error here, and not the refusal of every group
-    decisions = recommender(table, settings, open_store(settings)).run_once(now=as_of)
+    decisions = decide_once(table, settings, now=as_of, talk=Talk())
     answer = Answer(
         title="Decisions",
         document=[wire_document(decision, settings=settings, now=as_of) for decision in decisions],
@@ -57,6 +59,31 @@ def recommend(
     write_answer(answer, output, output_file)
     refused = any(isinstance(decision, Refusal) for decision in decisions)
     return ExitCode.STRICT if strict and refused else ExitCode.OK
+
+
+def decide_once(table: "FeatureTable", settings: "Settings", *, now: datetime, talk: Talk) -> "tuple[Decision, ...]":
+    """A decision on each group of the table, kept in the store; a terminal sees how many there are so far.
+
+    Errors: those of a table that cannot be read, which is not the refusal of every group.
+    """
+    from cli.wiring import open_store, recommender
+
+    groups = len(table.groups(now=now))
+    with talk.running(), talk.bar("decisions") as stage:
+        counting = Counting(stage, groups)
+        return recommender(table, settings, open_store(settings), publishers=[counting]).run_once(now=now)
+
+
+class Counting:
+    """A publisher that shows how many of so many groups are decided on."""
+
+    def __init__(self, stage: Stage, groups: int) -> None:
+        self._stage, self._groups, self._decided = stage, groups, 0
+
+    def publish(self, _: "Decision") -> None:
+        """Count it."""
+        self._decided += 1
+        self._stage.show(self._decided, self._groups, "groups")
 
 
 def instant_of(text: str | None, table: "FeatureTable", *, option: str = "--now") -> datetime:

@@ -90,7 +90,10 @@ def make_features(
 ) -> None:
     """Run the job as soon as Spark is up, and print the result."""
     spark = starting.result()
-    with talk.stage("features", "the Spark job: offsets to rates and lag, and rollups") as stage:
+    from cli.spark import tasks_shown
+
+    said = "the Spark job: offsets to rates and lag, and rollups"
+    with talk.stage("features", said) as stage, tasks_shown(spark, stage):
         from spark_features.batch import build_features
 
         run = build_features(spark, samples, out, first=first, last=last)

@@ -50,7 +50,7 @@ def forecast(
     enough.
     """
     from cli.advise import instant_of
-    from cli.spark import spark_beside
+    from cli.spark import spark_beside, tasks_shown
     from cli.wiring import settings_of
     from forecasting.fleet import HISTORY_DAYS
     from forecasting.issue import ISSUE_SECONDS, issue_group
@@ -64,7 +64,8 @@ def forecast(
     talk = Talk()
     with talk.running(), spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting:
         spark = starting.result()
-        with talk.stage("forecast", "the Spark job: a fit, its scores and the week ahead of every group") as stage:
+        waiting_for = "the Spark job: a fit, its scores and the week ahead of every group"
+        with talk.stage("forecast", waiting_for) as stage, tasks_shown(spark, stage):
             from spark_features.forecasts import issue_forecasts
 
             issue_one = partial(issue_group, issued_at=issued_at, holidays_of=holidays_of)

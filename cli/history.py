@@ -142,6 +142,7 @@ def backfill(
         for samples in past_samples(kafka, plan, past):
             write_samples(samples, out)
             rows += len(samples)
+            stage.show(rows, plan.samples, "rows")
             if stopped():
                 break
         if to_now:
@@ -231,6 +232,7 @@ def backfill_from_prometheus(
         for stretch, table in zip(plan.stretches, past_tables(prometheus, plan, cluster=cluster), strict=False):
             write_table(table, out)
             rows += table.num_rows
+            stage.show(rows, plan.rows, "rows at most")
             if stretch.is_news and stretch.first_seconds > yesterday.timestamp():
                 streamed += table.num_rows
             if stop is not None and stop.is_set():

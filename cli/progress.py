@@ -1,4 +1,4 @@
-"""Progress on stderr: the running stage, its present wait, and one line with the seconds of each finished stage."""
+"""Progress on stderr: the running stage and how far it is, and one line with the seconds of each finished stage."""
 
 import sys
 import threading
@@ -11,16 +11,27 @@ from cli.printable import printable_lines
 from cli.terminal import is_drawn_on
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import BarColumn, Progress, TaskID
+
+
+# A stage that says nothing at its end is shown from here on: whoever waits for less than this needs no word.
+UNSEEN_SECONDS = 2.0
+# A person cannot read more than this, and each one is an event for a page.
+_TOLD_EVERY_SECONDS = 1.0
 
 
 class Stage:
     """A running stage; `note` is the text of its line at the end."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, show: Callable[["Stage", int, int, str], object] = lambda *_: None) -> None:
         self.name = name
         self.note = ""
         self.began_seconds = time.perf_counter()
+        self._show = show
+
+    def show(self, done: int, total: int, unit: str) -> None:
+        """It is so far: `done` of `total`, in `unit`, such as tasks. Any thread may say so, as often as it likes."""
+        self._show(self, done, total, unit)
 
     @property
     def seconds(self) -> float:
@@ -29,10 +40,12 @@ class Stage:
 
 
 class Talk:
-    """Prints progress on stderr. On a terminal running stages have a spinner; elsewhere only whole lines are printed.
+    """Prints progress on stderr.
 
-    Stages may run in parallel threads. stdout stays free for data. `on_stage` is told of each stage when it begins and
-    when it is over: its name, what it waits for or has made, and its seconds, None before its end.
+    On a terminal running stages have a spinner, and a bar where it is known how far they are; elsewhere only whole
+    lines are printed. Stages may run in parallel threads. stdout stays free for data. `on_stage` is told of each stage
+    when it begins, once a second when it gets further, and when it is over: its name, what it waits for, how far it is
+    or what it has made, and its seconds, None before its end.
     """
 
     def __init__(self, on_stage: Callable[[str, str, float | None], object] = lambda *_: None) -> None:
@@ -50,7 +63,8 @@ class Talk:
         from rich.console import Console  # noqa: PLC0415  # only a terminal needs it
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        says, far = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[far]"))
+        columns = (SpinnerColumn(), says, _bar(), far, TimeElapsedColumn())
         with Progress(*columns, console=Console(file=sys.stderr), transient=True) as self._spinner:
             yield self
         self._spinner = None
@@ -71,21 +85,78 @@ class Talk:
 
         A stage that fails prints no line; the error is printed instead.
         """
-        stage = Stage(name)
         if waiting_for and self._spinner is None:
             self.line(f" .. {name:<10} {waiting_for}")
-        task = self._show(f"{name:<10} {waiting_for}")
+        task = self._begin(f"{name:<10} {waiting_for}")
         self._on_stage(name, waiting_for, None)
+        told_seconds = time.perf_counter()
+
+        def show(_: Stage, done: int, total: int, unit: str) -> None:
+            nonlocal told_seconds
+            self._advance(task, name, _far(done, total, unit), done=done, total=total)
+            if time.perf_counter() - told_seconds >= _TOLD_EVERY_SECONDS:
+                told_seconds = time.perf_counter()
+                self._on_stage(name, f"{waiting_for}: {_far(done, total, unit)}", None)
+
+        stage = Stage(name, show)
         try:
             yield stage
         finally:
-            self._hide(task)
+            self._end(task)
         self._on_stage(name, stage.note, stage.seconds)
         self.line(f" {self._tick} {name:<10} {stage.note:<72} {stage.seconds:6.1f} s")
 
-    def _show(self, description: str) -> "TaskID | None":
-        return self._spinner.add_task(description, total=None) if self._spinner is not None else None
+    @contextmanager
+    def bar(self, name: str) -> Iterator[Stage]:
+        """A stage that is seen while it runs, on a terminal alone, and prints no line: its command says what it made.
 
-    def _hide(self, task: "TaskID | None") -> None:
+        One that takes less than UNSEEN_SECONDS is not seen.
+        """
+        task: TaskID | None = None
+
+        def show(stage: Stage, done: int, total: int, unit: str) -> None:
+            nonlocal task
+            if task is None and stage.seconds >= UNSEEN_SECONDS:
+                task = self._begin(name)
+            self._advance(task, name, _far(done, total, unit), done=done, total=total)
+
+        try:
+            yield Stage(name, show)
+        finally:
+            self._end(task)
+
+    def _begin(self, description: str) -> "TaskID | None":
+        return self._spinner.add_task(description, total=None, far="") if self._spinner is not None else None
+
+    def _advance(self, task: "TaskID | None", name: str, far: str, *, done: int, total: int) -> None:
+        # What the stage waits for gives way to how far it is: a terminal of 80 columns has no room for both.
+        if self._spinner is not None and task is not None:
+            self._spinner.update(task, description=f"{name:<10}", completed=done, total=total, far=far)
+
+    def _end(self, task: "TaskID | None") -> None:
         if self._spinner is not None and task is not None:
             self._spinner.remove_task(task)
+
+
+def _far(done: int, total: int, unit: str) -> str:
+    """How far a stage is, in words.
+
+    >>> _far(41, 1064, "tasks")
+    '41 of 1,064 tasks'
+    """
+    return f"{done:,} of {total:,} {unit}"
+
+
+def _bar() -> "BarColumn":
+    """A bar for stages whose end is known, and nothing for others."""
+    from rich.progress import BarColumn, Task  # noqa: PLC0415  # only a terminal needs it
+    from rich.progress_bar import ProgressBar  # noqa: PLC0415
+
+    class Bar(BarColumn):
+        def render(self, task: Task) -> ProgressBar:
+            bar = super().render(task)
+            if task.total is None:
+                bar.width = 0
+            return bar
+
+    return Bar(bar_width=20)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.advise import instant_of
+from cli.advise import decide_once, instant_of
 from cli.bounds import FailIf, parse_bound
 from cli.collect import Cluster, Groups, client_settings
 from cli.errors import ExitCode, InputError
@@ -87,7 +87,7 @@ def scan(
                 return ExitCode.OK
             as_of = _end_of_interval(read_clock())
             table = _features(folder, settings, talk=talk)
-    scanned = _scanned(table, settings, as_of, groups=group)
+    scanned = _scanned(table, settings, as_of, groups=group, talk=talk)
     shown = [each for each in scanned if every or not each.is_idle]
     if len(shown) < len(scanned):
         talk.line(f"{len(scanned) - len(shown):,} groups without a message in 24 hours are not shown; --all shows them")
@@ -131,12 +131,12 @@ def _features(folder: Path, settings: "Settings", *, talk: Talk) -> "FeatureTabl
     return FeatureTable(folder / "features")
 
 
-def _scanned(table: "FeatureTable", settings: "Settings", as_of: datetime, *, groups: Groups) -> list[Scanned]:
+def _scanned(
+    table: "FeatureTable", settings: "Settings", as_of: datetime, *, groups: Groups, talk: Talk
+) -> list[Scanned]:
     """A decision on each group, of these names where some are given."""
-    from cli.wiring import open_store, recommender
-
     since = as_of - timedelta(days=1)
-    decisions = recommender(table, settings, open_store(settings)).run_once(now=as_of)
+    decisions = decide_once(table, settings, now=as_of, talk=talk)
     return [
         Scanned(
             decision=decision,

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from cli.progress import Talk
+from cli.progress import Stage, Talk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A person sees four changes a second as going on.
+_LOOK_SECONDS = 0.25
+# A look that hangs, because its JVM does, is left alone.
+_JOIN_SECONDS = 1.0
 
 
 @contextmanager
@@ -24,6 +30,31 @@ def spark_beside(talk: Talk, *, log_path: Path) -> Iterator["Future[SparkSession
         finally:
             if not starting.cancel() and starting.exception() is None:
                 starting.result().stop()
+
+
+@contextmanager
+def tasks_shown(spark: "SparkSession", stage: Stage) -> Iterator[None]:
+    """While the block runs, show how many tasks of the Spark stages that run are done; a job has several, in turn."""
+    tracker, over = spark.sparkContext.statusTracker(), Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            try:
+                running = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+            except Exception:  # noqa: BLE001  # the JVM has died, which the job itself tells
+                return
+            known = [each for each in running if each is not None]
+            if known:
+                done, tasks = (sum(getattr(each, name) for each in known) for name in ("numCompletedTasks", "numTasks"))
+                stage.show(done, tasks, "tasks of Spark")
+
+    thread = Thread(target=look, name="tasks", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(_JOIN_SECONDS)
 
 
 def _started(talk: Talk, log_path: Path) -> "SparkSession":

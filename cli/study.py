@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from replay.league import League
     from replay.policies.policy import Policy
     from replay.trace import Trace
+
+MINUTES_PER_DAY = 1440
 
 
 def write_observed(contest: "Contest", trace: "Trace", samples: Path, *, talk: Talk) -> None:
@@ -62,7 +65,8 @@ def play_league(
         others: Future[tuple[list[Entry], Entry]] = thread.submit(_play_others, pool, contest, rivals, own, talk)
         known = history()
         with talk.stage("lagcast", "its own replay, a decision a minute") as stage:
-            ours = play(LAGCAST, contest, known)
+            minutes = round(contest.trace.days * MINUTES_PER_DAY)
+            ours = play(LAGCAST, contest, known, played=lambda so_far: stage.show(so_far, minutes, "minutes of load"))
             stage.note = f"{contest.trace.days:.3g} d judged, {ours.moves} moves"
         entries, bound = others.result()
     if ours.cost.total < bound.cost.total:
@@ -77,8 +81,12 @@ def _play_others(
     from replay.hindsight import best_plan
 
     with talk.stage("rivals", "replaying beside the rest") as stage:
-        entries = list(pool.map(play, rivals, [contest] * len(rivals)))
-        entries += pool.map(run_policy, own, own.values(), [contest] * len(own))
+        of_rivals = pool.map(play, rivals, [contest] * len(rivals))
+        of_own = pool.map(run_policy, own, own.values(), [contest] * len(own))
+        entries = []
+        for entry in chain(of_rivals, of_own):
+            entries.append(entry)
+            stage.show(len(entries), len(rivals) + len(own), "policies")
         stage.note = ", ".join((*rivals, *own))
     with talk.stage("hindsight", "looking for the best plan of those that see everything") as stage:
         bound = pool.submit(best_plan, contest, entries).result()

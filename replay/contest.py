@@ -1,6 +1,6 @@
 """Contest: one load in one simulated world, and one policy's run through it, charged."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,9 +148,16 @@ def require_policy(name: str) -> None:
         raise ValueError(message)
 
 
-def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = ()) -> Entry:
+def play(
+    policy_name: str,
+    contest: Contest,
+    history: Sequence[GroupInterval] = (),
+    *,
+    played: Callable[[int], object] = lambda _: None,
+) -> Entry:
     """Run one policy of a league through the contest; only lagcast reads the history.
 
+    `played` is told after each step how many minutes of the trace are over.
     Errors: ValueError on an unknown policy name.
     """
     require_policy(policy_name)
@@ -159,14 +166,20 @@ def play(policy_name: str, contest: Contest, history: Sequence[GroupInterval] = 
         policy = Lagcast(contest.world, contest.settings, names=contest.names, history=history)
     else:
         policy = CATALOGUE[LEAGUE_POLICIES[policy_name]].make(contest.world, contest.first_replicas)
-    return run_policy(policy_name, policy, contest)
+    return run_policy(policy_name, policy, contest, played=played)
 
 
-def run_policy(name: str, policy: Policy, contest: Contest) -> Entry:
-    """The entry, under this name, of a policy that decides every 15 s until the contest's trace ends."""
+def run_policy(
+    name: str, policy: Policy, contest: Contest, *, played: Callable[[int], object] = lambda _: None
+) -> Entry:
+    """The entry, under this name, of a policy that decides every 15 s until the contest's trace ends.
+
+    `played` is told after each step how many minutes of the trace are over.
+    """
     plant = contest.plant()
     while plant.remaining_seconds > 0:
         plant.advance(GRID_SECONDS)
+        played(int(plant.time_seconds // 60))
         seen = plant.observation()
         replicas = policy.decide(seen)
         if replicas != seen.replicas:

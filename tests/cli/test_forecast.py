@@ -117,6 +117,7 @@ def test_the_groups_of_an_issue_are_an_answer_in_every_format(
     started: Future[None] = Future()
     started.set_result(None)
     monkeypatch.setattr("cli.spark.spark_beside", lambda *_, **__: nullcontext(started))
+    monkeypatch.setattr("cli.spark.tasks_shown", lambda *_: nullcontext())
     monkeypatch.setattr("spark_features.forecasts.issue_forecasts", lambda *_, **__: ForecastIssue(groups=ISSUED))
     words = ("forecast", "--features", "features", "--out", "forecasts", "-o", output)
     code, printed, err = lagcast(*words)

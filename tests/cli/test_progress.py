@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -19,6 +20,72 @@ with talk.running():
         stage.note = "4.3.0 local[2]"
     talk.line("[done] in full, however long a line may be " * 5)
 """
+
+
+FAR = """
+import time
+from cli import progress
+progress.UNSEEN_SECONDS = 0.1
+talk = progress.Talk()
+with talk.running():
+    with talk.stage("features", "the Spark job") as stage:
+        stage.show(41, 1064, "tasks")
+        time.sleep(0.3)
+        stage.note = "rows"
+    with talk.bar("decisions") as stage:
+        stage.show(1, 90, "groups")
+        time.sleep(0.2)
+        stage.show(2, 90, "groups")
+        time.sleep(0.3)
+"""
+
+
+def on_a_terminal(program: str) -> str:
+    """What the program shows on a terminal of 120 columns."""
+    ours, theirs = pty.openpty()
+    known = {name: value for name, value in os.environ.items() if name not in {"CI", "NO_COLOR"}}
+    environment = {**known, "TERM": "xterm", "COLUMNS": "120"}
+    child = subprocess.Popen([sys.executable, "-c", program], stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:  # the child has ended
+            break
+    os.close(ours)
+    assert child.wait(timeout=10) == 0
+    return shown.decode()
+
+
+def test_on_a_terminal_a_stage_has_a_bar_as_soon_as_it_is_known_how_far_it_is() -> None:
+    """And one without a line of its own is seen from the moment on from which people wonder."""
+    text = on_a_terminal(FAR)
+    assert "━" in text
+    assert "41 of 1,064 tasks" in text
+    assert "1 of 90 groups" not in text
+    assert "2 of 90 groups" in text
+    assert "━" not in on_a_terminal(PROGRAM)
+
+
+def test_off_a_terminal_nobody_is_told_how_far_a_stage_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """A log has one line for each stage; a page is told once a second."""
+    told: list[tuple[str, str, float | None]] = []
+    talk = Talk(lambda *words: told.append(words))
+    with talk.running(), talk.stage("features", "the Spark job") as stage:
+        stage.show(1, 64, "tasks")
+        time.sleep(1.1)
+        stage.show(41, 64, "tasks")
+        stage.show(42, 64, "tasks")
+        stage.note = "rows"
+    with talk.running(), talk.bar("decisions") as stage:
+        stage.show(1, 90, "groups")
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    assert [words[:2] for words in told] == [
+        ("features", "the Spark job"),
+        ("features", "the Spark job: 41 of 64 tasks"),
+        ("features", "rows"),
+    ]
 
 
 def test_off_a_terminal_there_are_whole_lines_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,18 +117,7 @@ def test_a_stage_that_fails_is_not_printed_as_done(capsys: pytest.CaptureFixture
 
 def test_on_a_terminal_a_spinner_turns_and_leaves_only_lines() -> None:
     """While a stage runs its name is on screen, and afterwards the same lines as without a terminal are left, uncut."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, env={**os.environ, "TERM": "xterm"})
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(ours, 4096)
-        except OSError:  # the child has ended
-            break
-    os.close(ours)
-    assert child.wait(timeout=10) == 0
-    text = shown.decode()
+    text = on_a_terminal(PROGRAM)
     assert "starting the JVM" in text
     assert "4.3.0 local[2]" in text
     assert "[done] in full" in text
