@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.collect import Cluster, Groups, client_settings
-from cli.doctor_machine import SparkStart, java_finding, price_finding, scaling_finding
+from cli.doctor_machine import java_finding, price_finding, scaling_finding, spark_finding
 from cli.doctor_source import kafka_findings, prometheus_findings
 from cli.errors import ExitCode, InputError
 from cli.history import DAYS, Prometheus
@@ -117,15 +117,17 @@ def doctor(
 
 def _beside_spark(source: "Iterator[Diagnosis]", settings: "Settings") -> "list[Diagnosis]":
     """The findings on this machine, and those of the source, which is read while Spark starts."""
-    from cli.spark import spark_beside
+    from cli.spark_process import spark_trial
 
     talk, log_path, java = Talk(), settings.state_dir / "spark.log", java_finding()
     if java.state != "ok":
         return [java, *source]
-    with talk.running(), spark_beside(talk, log_path=log_path) as starting:
-        spark = SparkStart(starting)
+    waiting_for = f"Spark starts beside them, usually in 5-12 s; its log: {log_path}"
+    with talk.running(), spark_trial(log_path) as trial, talk.stage("checks", waiting_for) as stage:
         found = list(source)
-        return [java, spark.finding(log_path), *found]
+        findings = [java, spark_finding(trial, log_path), *found]
+        stage.note = f"{len(findings)} findings on this machine and its source"
+    return findings
 
 
 def _in_cluster(

@@ -2,16 +2,16 @@
 """What the doctor finds on this machine and in the settings: Java, whether Spark starts, prices, who else scales."""
 
 import os
-import time
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from cli.spark_process import SparkTrial
     from recommender.cluster.doctor import Diagnosis
     from recommender.configuring.settings import Settings
+
+# A start takes 5 to 12 s, and on a machine that swaps half a minute.
+SPARK_LIMIT_SECONDS = 90.0
 
 
 def java_finding() -> "Diagnosis":
@@ -28,28 +28,21 @@ def java_finding() -> "Diagnosis":
     return Diagnosis(check="Java", where="-", state="ok", sentence=f"Java {java.version} ({java.source}){skipped}.")
 
 
-class SparkStart:
-    """A start of Spark that goes on beside other checks, and the seconds that it took."""
+def spark_finding(trial: "SparkTrial", log_path: Path) -> "Diagnosis":
+    """Whether Spark has started; waits until that is known, or until it hangs."""
+    from cli.spark_process import Started
+    from recommender.cluster.doctor import Diagnosis
 
-    def __init__(self, starting: "Future[SparkSession]") -> None:
-        self._starting, self._began_seconds = starting, time.monotonic()
-        self._seconds = 0.0
-        starting.add_done_callback(self._done)
-
-    def finding(self, log_path: Path) -> "Diagnosis":
-        """Whether it has started; waits until that is known."""
-        from recommender.cluster.doctor import Diagnosis
-
-        failure = self._starting.exception()
-        if failure is None:
-            sentence = f"Spark {self._starting.result().version} starts in {self._seconds:.1f} s."
-            return Diagnosis(check="Spark", where="-", state="ok", sentence=sentence)
-        sentence = f"Spark did not start: {type(failure).__name__}: {failure}".partition("\n")[0]
-        remedy = f"the reason is in {log_path}; LAGCAST_JAVA_HOME names another Java"
-        return Diagnosis(check="Spark", where="-", state="problem", sentence=sentence, remedy=remedy)
-
-    def _done(self, _: object) -> None:
-        self._seconds = time.monotonic() - self._began_seconds
+    found = trial.outcome(limit_seconds=SPARK_LIMIT_SECONDS)
+    if isinstance(found, Started):
+        sentence = f"Spark {found.version} starts in {found.seconds:.1f} s."
+        return Diagnosis(check="Spark", where="-", state="ok", sentence=sentence)
+    if found is None:
+        sentence = f"Spark hangs: it has not started within {SPARK_LIMIT_SECONDS:.0f} s, and was stopped."
+    else:
+        sentence = f"Spark did not start: {type(found).__name__}: {found}".partition("\n")[0]
+    remedy = f"the reason is in {log_path}; LAGCAST_JAVA_HOME names another Java"
+    return Diagnosis(check="Spark", where="-", state="problem", sentence=sentence, remedy=remedy)
 
 
 def price_finding(settings: "Settings") -> "Diagnosis":

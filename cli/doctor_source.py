@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from cli.instants import read_clock
@@ -57,6 +58,7 @@ def kafka_findings(
     from collector.isolated import IsolatedCollector
     from collector.kafka_admin import KafkaAdminCollector
     from collector.kafka_requests import KafkaRequests
+    from collector.timeouts import NEWER_PROTOCOL
 
     make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings)
     try:
@@ -77,7 +79,8 @@ def kafka_findings(
     kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=settings)
     try:
         yield from _past(kafka, collected, bootstrap, days=days)
-        yield from _rights(kafka, bootstrap, publish=publish)
+        newer = {each.group for each in collected.samples if each.group_protocol == NEWER_PROTOCOL}
+        yield from _rights(kafka, bootstrap, newer=sorted(newer), publish=publish)
     except AdapterError as error:
         yield _failed("source", bootstrap, error)
 
@@ -144,12 +147,29 @@ def _past(kafka: "KafkaRequests", collected: "Collected", where: str, *, days: i
         yield _finding("clock", where, "ok", "No message is stamped after now.")
 
 
-def _rights(kafka: "KafkaRequests", where: str, *, publish: str) -> "Iterator[Diagnosis]":
-    """What this user may do beyond Describe on groups and topics, which reading them has shown."""
+def _rights(kafka: "KafkaRequests", where: str, *, newer: Sequence[str], publish: str) -> "Iterator[Diagnosis]":
+    """What this user may do beyond Describe on groups and topics, which reading them has shown.
+
+    Groups of the `newer` protocol, KIP-848, have settings of their own, on the brokers.
+    """
     from collector.offsets_topic import OFFSETS_TOPIC
 
     cluster = kafka.cluster_rights()
     missing = 0
+    unknown = kafka.group_settings(newer).failed
+    grant = "grant this user DescribeConfigs on Group"
+    hidden = sorted(group for group, error in unknown.items() if str(error).endswith(f"{grant} {group!r}"))
+    failed = sorted(unknown.keys() - set(hidden))
+    if hidden:
+        missing += 1
+        sentence = f"No DescribeConfigs on {_groups(hidden)}: sessions and heartbeats of their members are assumed."
+        granted = f"--group {quote(hidden[0])}" if len(hidden) == 1 else "--group '*'"
+        yield _finding("rights", where, "note", sentence, _grant(where, "DescribeConfigs", granted))
+    if failed:
+        missing += 1
+        sentence = f"The settings of {_groups(failed)} are not known: sessions and heartbeats are assumed."
+        remedy = "run it again; brokers before Kafka 4.0 have no such settings"
+        yield _finding("rights", where, "note", sentence, remedy)
     if "READ" not in kafka.topic_rights([OFFSETS_TOPIC]).got.get(OFFSETS_TOPIC, frozenset()):
         missing += 1
         sentence = (
@@ -172,6 +192,15 @@ def _rights(kafka: "KafkaRequests", where: str, *, publish: str) -> "Iterator[Di
         yield _finding("rights", where, "problem", sentence, remedy)
     if not missing:
         yield _finding("rights", where, "ok", "This user has every right that `lagcast up` uses.")
+
+
+def _groups(names: Sequence[str]) -> str:
+    """The first of these groups by name, and how many more there are.
+
+    >>> _groups(["orders", "billing"])
+    "Group 'orders' and 1 more"
+    """
+    return f"Group {names[0]!r}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}"
 
 
 def _reach(where: str, hours: float, what: str, *, remedy: str) -> "Diagnosis":

@@ -1,8 +1,9 @@
 # ruff: noqa: PLC0415 - the parent never imports PySpark
-"""Spark of `lagcast up` in a process of its own: if it or its JVM dies, the next one goes on where the table ends.
+"""Spark in a process of its own, which is killed with its JVM where it hangs.
 
-The process starts Spark at once, then makes the table or follows the samples as it is told, and ends when its pipe is
-closed, also by the death of the parent.
+For `lagcast up` the process starts Spark at once, then makes the table or follows the samples as it is told, and ends
+when its pipe is closed, also by the death of the parent; if it or its JVM dies, the next one goes on where the table
+ends. For `lagcast doctor` it starts Spark once, and ends.
 """
 
 import logging
@@ -17,7 +18,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cli.progress import Talk
 
@@ -114,6 +115,72 @@ def spark_process(samples: Path, features: Path, *, log_path: Path) -> Iterator[
         yield process
     finally:
         process.close()
+
+
+class Started(NamedTuple):
+    """Spark has started: its version, and the seconds that it took, those of its process included."""
+
+    version: str
+    seconds: float
+
+
+class SparkTrial:
+    """A start of Spark that goes on beside other work, in a process of its own."""
+
+    def __init__(self, log_path: Path) -> None:
+        self._log_path = log_path
+        self._began_seconds = time.monotonic()
+        ours, theirs = multiprocessing.get_context("spawn").Pipe()
+        arguments = (theirs, log_path, self._began_seconds)
+        self._process = multiprocessing.get_context("spawn").Process(target=_try, args=arguments, name="spark")
+        self._process.start()
+        theirs.close()  # otherwise the pipe would not close when the child ends
+        self._pipe = ours
+
+    def outcome(self, *, limit_seconds: float) -> Started | Exception | None:
+        """What came of it; None: nothing yet, so many seconds after its beginning. Waits until one is known."""
+        left_seconds = self._began_seconds + limit_seconds - time.monotonic()
+        if not self._pipe.poll(max(0.0, left_seconds)):
+            return None
+        try:
+            said: Started | Exception = self._pipe.recv()
+        except EOFError:
+            return SparkEndedError(f"the process of Spark has ended; see {self._log_path}")
+        self._process.join(_TO_END_SECONDS)
+        return said
+
+    def close(self) -> None:
+        """End the process, and its JVM."""
+        _kill(self._process)
+        self._process.join()
+        self._pipe.close()
+
+
+@contextmanager
+def spark_trial(log_path: Path) -> Iterator[SparkTrial]:
+    """A start of Spark beside the block, at whose end nothing of it is left."""
+    trial = SparkTrial(log_path)
+    try:
+        yield trial
+    finally:
+        trial.close()
+
+
+def _try(pipe: Connection, log_path: Path, began_seconds: float) -> None:
+    """The child: starts Spark, says so, and stops it."""
+    os.setpgrp()  # its JVM is killed with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then kills it
+    _silence_pyspark()
+    from spark_features.java import find_java
+    from spark_features.session import spark_session
+
+    try:
+        session = spark_session("lagcast", java=find_java(os.environ), log_path=log_path)
+    except Exception as error:  # noqa: BLE001  # the parent tells it
+        pipe.send(_plain(error))
+        return
+    pipe.send(Started(session.version, time.monotonic() - began_seconds))
+    session.stop()
 
 
 def _kill(process: BaseProcess) -> None:

@@ -38,7 +38,7 @@ from collector.offsets_topic import (
 )
 
 # Kafka's type of a group of the newer protocol, KIP-848.
-_NEWER_PROTOCOL = "consumer"
+NEWER_PROTOCOL = "consumer"
 # What one round reads at most, of all partitions together. A partition in which a record is looked for the first time
 # is read over several rounds: three million records in eight minutes.
 MOST_RECORDS_A_ROUND = 100_000
@@ -205,7 +205,7 @@ class GroupTimeouts:
         searches = {name: known.search for name, known in self._groups.items() if known.search is not None}
         if searches and (self._read_again_at is None or now >= self._read_again_at):
             self._look(searches, now)
-        newer = frozenset(name for name, group in groups.items() if group.protocol == _NEWER_PROTOCOL)
+        newer = frozenset(name for name, group in groups.items() if group.protocol == NEWER_PROTOCOL)
         self._ask(newer, now)
         return {name: self._timeouts(name, group) for name, group in groups.items()}
 
@@ -338,7 +338,7 @@ class GroupTimeouts:
         known = self._groups[name]
         own = [known.read[member] for member in group.member_ids if member in known.read]
         is_whole = bool(own) and len(own) == len(group.member_ids)
-        settings = self._settings.get(name, {}) if group.protocol == _NEWER_PROTOCOL else {}
+        settings = self._settings.get(name, {}) if group.protocol == NEWER_PROTOCOL else {}
         session = settings.get("consumer.session.timeout.ms")
         sessions = [each.session for each in own] if session is None else [int(session)]
         return Timeouts(

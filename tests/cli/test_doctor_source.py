@@ -1,12 +1,16 @@
-"""What the doctor says of a Prometheus: the exporter, what it lacks, its scrapes, its past and its clock."""
+"""What the doctor says of a Prometheus: exporter, names, scrapes, past and clock; and of the rights on a Kafka."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cli import doctor_source
 from cli.doctor_source import prometheus_findings
+from collector.errors import RejectedError, UnavailableError
+from collector.kafka_requests import Answers
 from recommender.cluster.doctor import Diagnosis
 from tests.collector.memory_prometheus import MemoryPrometheus, exposition, offsets_text, serving
 
@@ -120,3 +124,27 @@ def test_a_group_that_the_server_does_not_know_is_named(server: MemoryPrometheus
     assert "has no group 'ordres'" in seen["source", "problem"].sentence
     assert seen["source", "problem"].remedy == "check its name"
     assert "1 groups, 2 partitions" in seen["source", "ok"].sentence
+
+
+@pytest.mark.parametrize("newer", [("newer",), ("it's", "newer", "third")])
+def test_settings_of_newer_groups_take_a_right_of_their_own(newer: tuple[str, ...]) -> None:
+    """One line for all groups without it, with the grant; another failure is not told as a missing right."""
+    denied = {name: RejectedError(f"no; grant this user DescribeConfigs on Group {name!r}") for name in newer}
+    away = {"away": UnavailableError("the settings of group 'away' were not answered; is the broker up?")}
+    rights: Answers[str, frozenset[str]] = Answers(got={"__consumer_offsets": frozenset({"READ"})}, failed={})
+    kafka: Any = SimpleNamespace(
+        cluster_rights=lambda: frozenset({"DESCRIBE"}),
+        topic_rights=lambda _: rights,
+        topic_leaders=lambda: SimpleNamespace(leaders={}),
+        group_settings=lambda names: Answers(got={}, failed={name: (denied | away)[name] for name in names}),
+    )
+    found = list(doctor_source._rights(kafka, "kafka:9092", newer=[*newer, "away"], publish=""))
+    acl = "kafka-acls.sh --bootstrap-server kafka:9092 --add --allow-principal User:NAME --operation DescribeConfigs"
+    more = " and 2 more" if len(newer) > 1 else ""
+    first = "Group 'newer'" if len(newer) == 1 else 'Group "it\'s"'
+    assert [(each.state, each.sentence) for each in found] == [
+        ("note", f"No DescribeConfigs on {first}{more}: sessions and heartbeats of their members are assumed."),
+        ("note", "The settings of Group 'away' are not known: sessions and heartbeats are assumed."),
+    ]
+    assert found[0].remedy == f"{acl} --group {'newer' if len(newer) == 1 else chr(39) + '*' + chr(39)}"
+    assert [each.state for each in doctor_source._rights(kafka, "kafka:9092", newer=[], publish="")] == ["ok"]
