@@ -436,6 +436,9 @@ class ObservedMinute(Wire):
     members: int | None = None
     in_rebalance_fraction: FiniteFloat
     """Share of the minute in which partitions changed their owner."""
+    hindsight_replicas: int | None = None
+    """Replicas of the cheapest plan that carries the load of the whole day, known afterwards: useful counts at today's
+    capacity, and the risk of a move at each change. Absent where the rate, the capacity or the price is not known."""
 
 
 class Standing(Wire):

@@ -10,11 +10,13 @@ import numpy as np
 
 from api import parts
 from api import schemas as wire
+from forecasting.history import History
 from forecasting.units import FloatArray
 from recommender.following.ledger import LedgerDay
-from recommender.known_groups import KnownGroup
+from recommender.hindsight import hindsight
+from recommender.known_groups import Decided, KnownGroup
 from recommender.outlook import Outlook
-from recommender.past_day import ObservedMinute, first_seen_at, observed_day
+from recommender.past_day import first_seen_at, observed_day
 from recommender.ports import Standing, wire_code
 
 # From one instant to another.
@@ -63,7 +65,7 @@ def to_day(
         until_at=span[1],
         max_lag_seconds=None if decided is None else decided.inputs.settings.max_lag_seconds,
         first_seen_at=None if history is None else first_seen_at(history),
-        minutes=() if history is None else tuple(_observed(minute) for minute in observed_day(history)),
+        minutes=() if history is None else tuple(_minutes(history, decided)),
         standings=tuple(
             parts.Standing(
                 since_at=each.since_at,
@@ -77,9 +79,12 @@ def to_day(
     )
 
 
-def _observed(minute: ObservedMinute) -> parts.ObservedMinute:
-    # Checked when it was read: the check of 1,440 of them takes five times as long as all else.
-    return parts.ObservedMinute.model_construct(**asdict(minute))
+def _minutes(history: History, decided: Decided | None) -> Iterator[parts.ObservedMinute]:
+    """What was observed, and which count would have been cheapest; unknown where the group is refused."""
+    cheapest = {} if decided is None else hindsight(history, decided.inputs.profile, decided.advice)
+    for minute in observed_day(history):
+        # Checked when it was read: the check of 1,440 of them takes five times as long as all else.
+        yield parts.ObservedMinute.model_construct(**asdict(minute), hindsight_replicas=cheapest.get(minute.ends_at))
 
 
 def _quarters(day: LedgerDay) -> Iterator[parts.LedgerQuarter]:

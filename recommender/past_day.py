@@ -8,8 +8,8 @@ import numpy as np
 
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import FloatArray, IntArray
+from recommender.hindsight import DAY_MINUTES
 
-DAY_MINUTES = 1440
 # Lag in seconds is messages over the mean produce rate of so many minutes, as in the feature table.
 LAG_RATE_MINUTES = 5
 

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
+from cost_model.search.path import cheapest_path
 from forecasting.units import FloatArray, IntArray
 from replay.trace import Trace
 from replay.world import World
@@ -50,24 +51,6 @@ def _counts(world: World) -> IntArray:
     every = range(world.min_replicas, world.replica_ceiling + 1)
     useful = [next(group) for _, group in groupby(every, key=world.carried)]
     return np.array(useful, dtype=np.int64)
-
-
-def cheapest_path(price: FloatArray, change: float) -> IntArray:
-    """Index of the choice for each minute: least sum of prices, `change` more whenever the choice differs."""
-    minutes, choices = price.shape
-    every = np.arange(choices)
-    came_from = np.empty((minutes, choices), dtype=np.int64)
-    total = price[0].copy()
-    for minute in range(1, minutes):
-        cheapest = int(total.argmin())
-        moved = total[cheapest] + change
-        came_from[minute] = np.where(total <= moved, every, cheapest)
-        total = np.minimum(total, moved) + price[minute]
-    path = np.empty(minutes, dtype=np.int64)
-    path[-1] = int(total.argmin())
-    for minute in range(minutes - 1, 0, -1):
-        path[minute - 1] = came_from[minute, path[minute]]
-    return path
 
 
 def earlier_ups(plan: IntArray) -> IntArray:

@@ -41,6 +41,8 @@ def test_a_day_has_its_minutes_its_standings_and_its_quarters(
     newest = day["minutes"][-1]
     assert newest["ends_at"] == "2026-01-05T12:00:00Z"
     assert (newest["produce_messages_per_second"], newest["members"], newest["lag_seconds"]) == (4000.0, 8, 2.5)
+    # Each of eight carries 1,000/s, so that four would have been enough.
+    assert {minute["hindsight_replicas"] for minute in day["minutes"]} == {4}
     (standing,) = day["standings"]
     assert standing["since_at"] == "2026-01-05T12:00:00Z"
     assert standing["desired_replicas"] == getattr(advice, "desired_replicas", None)

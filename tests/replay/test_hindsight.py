@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from forecasting.units import IntArray
 from replay.contest import Contest, Entry, RunCost, play
 from replay.hindsight import HINDSIGHT, best_plan
 from replay.plans import (
-    cheapest_path,
     earlier_ups,
     later_ups,
     merged_moves,
@@ -87,26 +86,6 @@ def test_rates_within_a_minute_are_planned_for(
 def test_a_last_part_of_a_minute_is_planned_for(calm_world: Worlds, load: Loads) -> None:
     """150 s are a plan of three minutes."""
     assert plan(calm_world(), load(600.0, 600.0, 600.0, step_seconds=50)) == [6, 6, 6]
-
-
-prices = st.floats(0.0, 10.0) | st.just(np.inf)
-
-
-@given(
-    rows=st.lists(st.tuples(prices, prices, st.floats(0.0, 10.0)), min_size=1, max_size=6),
-    change=st.floats(0.0, 5.0),
-)
-def test_no_other_path_is_cheaper(rows: list[tuple[float, float, float]], change: float) -> None:
-    """The search finds the same cost as trying every path."""
-    price = np.array(rows)
-
-    def cost(path: Iterable[int]) -> float:
-        places = list(path)
-        moves = sum(a != b for a, b in pairwise(places))
-        return float(price[range(len(places)), places].sum()) + change * moves
-
-    cheapest = min(cost(path) for path in product(range(3), repeat=len(rows)))
-    assert cost(cheapest_path(price, change).tolist()) == pytest.approx(cheapest)
 
 
 counts = st.lists(st.integers(1, 9), min_size=1, max_size=40).map(lambda listed: np.array(listed, dtype=np.int64))

@@ -12,7 +12,7 @@ from api.pictures.accuracy import accuracy
 from api.pictures.fan import fan
 from api.pictures.lag import LEAST_SECONDS, lag
 from api.pictures.picture import MOST_POINTS, THEMES, Picture, millis
-from api.pictures.replicas import replicas
+from api.pictures.replicas import OVER, UNDER, replicas
 from api.pictures.states import states
 from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.recommendation import ForecastSummary, Recommendation
@@ -163,8 +163,47 @@ class TestReplicas:
         assert option["legend"]["selected"] == {"stay": False, "keda-2000": True, "hpa-behavior-2000": True}
         assert dict(points_of(picture, "keda-2000"))[millis(NOON - 15 * MINUTE)] == 9.5
         assert [column.name for column in picture.table.columns] == [
-            *("at", "members", "desired_replicas", "stay", "keda-2000", "hpa-behavior-2000"),
+            *("at", "members", "desired_replicas", "hindsight_replicas", "stay", "keda-2000", "hpa-behavior-2000"),
         ]
+
+    def test_what_was_needed_is_known_afterwards_and_the_difference_is_shaded_in_two_patterns(self) -> None:
+        """Of six members four were enough for half an hour, then eight were needed; of a quarter nothing is known.
+
+        Areas stand on the smaller one of both, and are as high as the difference.
+        """
+        needed = [*[4] * 30, *[8] * 15, *[None] * 15]
+        minutes = [
+            minute_of(number).model_copy(update={"hindsight_replicas": count})
+            for number, count in enumerate(needed, start=1)
+        ]
+        picture = replicas(day_of(*minutes), None)
+        option = drawn(picture)
+        start = NOON - timedelta(hours=1)
+        assert points_of(picture, "Hindsight") == [
+            (millis(start), 4),
+            (millis(start + 30 * MINUTE), 8),
+            (millis(start + 45 * MINUTE), None),
+            (millis(NOON), None),
+        ]
+        for name, stacked in ((OVER, [(4, 2), (6, 0)]), (UNDER, [(4, 0), (6, 2)])):
+            floor, height = series(option, f"{name}, from"), series(option, name)
+            values = [[value for _, value in each["data"]] for each in (floor, height)]
+            assert list(zip(*values, strict=True)) == [*stacked, (None, None), (None, None)]
+            assert floor["stack"] == height["stack"] == name
+        assert option["legend"]["data"][:5] == ["Members", "Advised", "Hindsight", OVER, UNDER]
+        patterns = [each["itemStyle"]["decal"]["rotation"] for each in option["series"] if "areaStyle" in each]
+        assert len(set(patterns)) == 2
+        assert (
+            "beside the cheapest plan, known afterwards, it had 1 replica-hours too many, and 0.500 too few, in the "
+            "0.750 h of which both are known"
+        ) in picture.sentence
+
+    def test_where_nothing_is_known_afterwards_nothing_is_drawn(self) -> None:
+        """A standby, and a group without a capacity, have neither the line nor the areas."""
+        picture = replicas(day_of(minute_of(1), minute_of(2)), None)
+        assert not {each["name"] for each in drawn(picture)["series"]} & {"Hindsight", OVER, UNDER}
+        assert set(picture.table.column("hindsight_replicas")) == {None}
+        assert "afterwards" not in picture.sentence
 
 
 class TestLag:
