@@ -6,6 +6,7 @@ stops while it is queried for the groups that it coordinates: most restarts of a
 
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -122,6 +123,7 @@ class IsolatedCollector:
 def _answer(pipe: Connection, make: Callable[[], Collector]) -> None:
     """The child process: makes the collector, reports that it is ready, and answers until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then ends the child
+    sys.stdout = sys.stderr  # what is logged here is talk, and the command's stdout is for data
     try:
         collector = make()
     except AdapterError as error:

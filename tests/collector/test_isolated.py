@@ -93,6 +93,14 @@ def test_after_a_round_without_an_answer_the_client_is_new(collector: IsolatedCo
     assert process_of(collector) != first
 
 
+def test_what_the_child_logs_is_no_data(capfd: pytest.CaptureFixture[str]) -> None:
+    """A line of its log made the JSON of `lagcast doctor` unreadable."""
+    with IsolatedCollector(MortalCollector) as collector:
+        collector.collect(["logs"], now=NOON)
+    out, err = capfd.readouterr()
+    assert (out, "round" in err) == ("", True)
+
+
 def test_a_bug_is_no_outage(collector: IsolatedCollector) -> None:
     """A child that ends because of a bug in lagcast stops the collector instead of being started again."""
     with pytest.raises(RuntimeError, match="ended by itself"):
