@@ -20,7 +20,7 @@ from recommender.adapters.metrics import Metrics
 from recommender.configuring.effective import Effective
 from recommender.configuring.settings import InForce
 from recommender.known_groups import KnownGroups
-from recommender.ports import DecisionStore, LongForecasts
+from recommender.ports import DecisionStore, LongForecasts, PartitionSamples
 
 
 def create_app(
@@ -37,6 +37,7 @@ def create_app(
     hangs: Callable[[], bool] = lambda: False,
     effective: Sequence[Effective] = (),
     work: Work | None = None,
+    partition_samples: PartitionSamples | None = None,
 ) -> FastAPI:
     """The REST service over `store`.
 
@@ -45,6 +46,7 @@ def create_app(
     `/metrics`; by default it is a page without counts. `known_groups` are those of the loop in this process, for
     what-ifs and pictures; without them there is nothing to ask about, and no past to show. `access` has who is let in;
     without it whoever asks is. While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
+    `partition_samples` are those that this process reads; without them no page has figures by partition.
     `effective` settings are shown on their page, with their origins; `work` is shown before there is a decision.
     """
     reader = Reader(
@@ -54,6 +56,7 @@ def create_app(
         settings=settings,
         long_forecasts=long_forecasts,
         known_groups=known_groups if known_groups is not None else KnownGroups(),
+        partition_samples=partition_samples,
     )
     app = FastAPI(
         title="lagcast",

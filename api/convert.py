@@ -26,7 +26,7 @@ from recommender.deciding.recommendation import (
     Recommendation,
 )
 from recommender.ledger_totals import LedgerTotal
-from recommender.ports import FleetTotal, Place, decision_id, issued_at, wire_code
+from recommender.ports import FleetTotal, GroupLoads, Place, decision_id, issued_at, wire_code
 
 
 class CursorError(ValueError):
@@ -186,6 +186,26 @@ def to_ledger_total(total: LedgerTotal) -> parts.LedgerTotal:
         accounts=tuple(
             parts.ScalerTotal(**asdict(account), total=account.replicas + account.late) for account in total.accounts
         ),
+    )
+
+
+def to_partitions(
+    key: str, latest: Decision, advice: Recommendation | None, found: GroupLoads, *, most: int
+) -> wire.GroupPartitions:
+    """The `most` busiest partitions of a group as they are published; those of unknown rate are last."""
+    busiest = sorted(
+        found.partitions,
+        key=lambda each: (each.produce_messages_per_second is None, -(each.produce_messages_per_second or 0.0)),
+    )
+    return wire.GroupPartitions(
+        group_key=key,
+        cluster=latest.cluster,
+        group_id=latest.group,
+        since_at=found.since_at,
+        until_at=found.until_at,
+        capacity_messages_per_second_per_replica=None if advice is None else advice.capacity.p50,
+        partitions=len(busiest),
+        loads=tuple(parts.PartitionLoad(**each._asdict()) for each in busiest[:most]),
     )
 
 

@@ -441,6 +441,15 @@ class ObservedMinute(Wire):
     capacity, and the risk of a move at each change. Absent where the rate, the capacity or the price is not known."""
 
 
+class PartitionLoad(Wire):
+    """One partition of a group."""
+
+    topic: str
+    partition: int
+    produce_messages_per_second: FiniteFloat | None = None
+    lag_messages: int | None = None
+
+
 class Standing(Wire):
     """What was decided for the group from `since_at` on, until the next one."""
 

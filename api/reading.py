@@ -21,6 +21,7 @@ from api.convert import (
     to_ledger,
     to_ledger_total,
     to_outcome,
+    to_partitions,
     to_summary,
     to_what_if,
     to_wire,
@@ -40,7 +41,7 @@ from recommender.known_groups import Decided, KnownGroups
 from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.past_day import hourly_rates
-from recommender.ports import AdapterError, DecisionStore, LongForecasts, issued_at, place_of
+from recommender.ports import AdapterError, DecisionStore, LongForecasts, PartitionSamples, issued_at, place_of
 
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
@@ -61,6 +62,7 @@ class Reader:
     settings: InForce | None
     long_forecasts: LongForecasts | None
     known_groups: KnownGroups
+    partition_samples: PartitionSamples | None = None
 
     def page(
         self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int, worst_first: bool = False
@@ -190,6 +192,19 @@ class Reader:
         # What was decided at this instant belongs to the day.
         standings = self.store.standings(cluster, group, now - DAY, now + timedelta(microseconds=1))
         return to_day(key, cluster, group, self.known_groups.of((cluster, group)), standings, span=(now - DAY, now))
+
+    def partitions(self, key: str) -> wire.GroupPartitions:
+        """The partitions of the group with this key, as this process has read them last."""
+        latest, now = self._latest(key), self.clock()
+        cluster, group = latest.cluster, latest.group
+        found = None if self.partition_samples is None else self.partition_samples.loads(cluster, group, until=now)
+        if found is None:
+            message = (
+                f"the partitions of group '{group}' of cluster '{cluster}' are not known here: `lagcast up` reads "
+                "them, and shows those of its last minutes"
+            )
+            raise NotFoundError(message)
+        return to_partitions(key, latest, self.store.latest_recommendation(cluster, group), found, most=POINTS_LIMIT)
 
     def hourly_rates(self, key: str) -> tuple[tuple[datetime, float | None], ...]:
         """The mean produce rate of each hour that this process knows of the group with this key, four weeks at most."""

@@ -15,7 +15,7 @@ from api.pages.routes import ASKED, Pages, wants_page
 from api.parts import Instant
 from api.problems import MEDIA_TYPE
 from api.reading import Reader
-from api.series import fleet_ledger_csv, ledger_csv, to_csv
+from api.series import fleet_ledger_csv, ledger_csv, partitions_csv, to_csv
 from api.turns import Turns
 from recommender.adapters.metrics import CONTENT_TYPE
 
@@ -206,6 +206,16 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
         """The last 24 hours of the group: observed minutes, changes of what was decided, the ledger by the quarter."""
         made = await turns.run(partial(reader.day, group_key))
         return Response(made.model_dump_json(exclude_none=True), media_type="application/json")
+
+    @routes.get(
+        "/groups/{group_key}/partitions",
+        response_model=wire.GroupPartitions,
+        responses={200: {"content": {_CSV: {"schema": {"type": "string"}}}}, **_UNKNOWN},
+    )
+    async def partitions(group_key: str, accept: Annotated[str | None, Header()] = None) -> Response:
+        """What is produced into each partition of the group, and how many messages wait in it; the busiest first."""
+        found = await turns.run(partial(reader.partitions, group_key))
+        return _in_either_form(found, partitions_csv, accept)
 
     @routes.get(
         "/groups/{group_key}/ledger",

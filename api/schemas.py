@@ -28,6 +28,7 @@ from api.parts import (
     LedgerTotal,
     Observed,
     ObservedMinute,
+    PartitionLoad,
     Policy,
     ProfileFigure,
     QuantileSeries,
@@ -51,6 +52,7 @@ __all__ = [
     "GroupKeyError",
     "GroupLedger",
     "GroupPage",
+    "GroupPartitions",
     "GroupSummary",
     "Mode",
     "Outcome",
@@ -302,6 +304,24 @@ class GroupDay(Wire):
     """What was decided, oldest first, where it changed."""
     quarters: tuple[LedgerQuarter, ...]
     """The ledger by the quarter of an hour; empty before anything is counted."""
+
+
+class GroupPartitions(Wire):
+    """A group by partition, as it was read last."""
+
+    group_key: str
+    cluster: str
+    group_id: str
+    since_at: Instant
+    """Produce rates are means from then on."""
+    until_at: Instant
+    """The instant of the lags."""
+    capacity_messages_per_second_per_replica: FiniteFloat | None = None
+    """What one replica consumes; no two replicas share a partition. Absent where it is not known."""
+    partitions: int
+    """How many there are; `loads` has the 2,000 busiest at most."""
+    loads: tuple[PartitionLoad, ...]
+    """The busiest first; those of unknown rate last."""
 
 
 class Hold(Wire):

@@ -111,6 +111,19 @@ def to_csv(series: wire.ForecastSeries) -> str:
     return text.getvalue()
 
 
+def partitions_csv(found: wire.GroupPartitions) -> str:
+    """A header and one row for each partition, the busiest first."""
+    text = StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    names = ("topic", "partition", "produce_messages_per_second", "lag_messages")
+    rows.writerow([*names, "since_at", "until_at"])
+    span = [_instant(found.since_at), _instant(found.until_at)]
+    for load in found.loads:
+        values = (getattr(load, name) for name in names)
+        rows.writerow([*("" if value is None else value for value in values), *span])
+    return text.getvalue()
+
+
 def ledger_csv(counted: wire.GroupLedger) -> str:
     """A header, one row for what was paid, and one for each scaler."""
     ledger = counted.ledger

@@ -64,6 +64,8 @@ NodePrices = Annotated[
 class ServiceOptions:
     """The options of both commands, as the user gave them; `connection` is the content of `--client-config`.
 
+    `samples` is the folder that this process collects into, if it does.
+
     It is Kafka's, or that of the Prometheus at `prometheus` where samples are read from it; prices of nodes are then
     read there too, unless `node_prices` names another server.
     """
@@ -83,6 +85,7 @@ class ServiceOptions:
     prometheus: str = ""
     access: AccessOptions = field(default_factory=AccessOptions)
     config: Path | None = None
+    samples: Path | None = None
 
     @property
     def prices_at(self) -> PricesAt | None:
@@ -196,6 +199,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from cli.wiring import answering_keda, open_store, scalers_in, version, workloads_in
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
+    from recommender.adapters.partition_samples import PartitionSamplesFolder
     from recommender.borders import Borders
     from recommender.configuring.effective import effective_settings
     from recommender.instants import Pulse
@@ -246,6 +250,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             hangs=pulse.hangs,
             access=access,
             effective=effective_settings(options.config, os.environ),
+            partition_samples=None if options.samples is None else PartitionSamplesFolder(options.samples),
         )
         bound = listen(host, _port_of(options), search=False)
         limits = Limits(tls_context=None if certificate is None else certificate.context)

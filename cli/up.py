@@ -179,6 +179,7 @@ def up(
         kubeconfig=kubeconfig,
         node_prices=node_prices,
         prometheus=prometheus,
+        samples=live.samples,
         access=AccessOptions(
             token_files=token_file or (),
             token_review=token_review,

@@ -215,6 +215,31 @@ class LongForecasts(Protocol):
         ...
 
 
+class PartitionLoad(NamedTuple):
+    """What is produced into a partition, in messages/s, and how many messages wait in it; None: not known."""
+
+    topic: str
+    partition: int
+    produce_messages_per_second: float | None
+    lag_messages: int | None
+
+
+class GroupLoads(NamedTuple):
+    """A group's partitions by name: lags as of `until_at`, rates since `since_at`."""
+
+    since_at: datetime
+    until_at: datetime
+    partitions: tuple[PartitionLoad, ...]
+
+
+class PartitionSamples(Protocol):
+    """What was read last of each partition."""
+
+    def loads(self, cluster: str, group: str, *, until: datetime) -> GroupLoads | None:
+        """The group's partitions as of its newest reading, up to `until`; None where none is of the last minutes."""
+        ...
+
+
 class Publisher(Protocol):
     """A receiver of published decisions. Publishing the same one twice does no harm."""
 

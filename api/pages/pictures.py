@@ -13,6 +13,7 @@ from api.pictures.ledger import group_ledger
 from api.pictures.picture import Column, Picture
 from api.pictures.rebalances import rebalances
 from api.pictures.replicas import replicas
+from api.pictures.skew import partition_skew
 from api.pictures.states import states
 from api.pictures.waterfall import waterfall
 
@@ -38,6 +39,7 @@ def of_group(view: GroupView) -> Pictures:
         accuracy(view.day, view.hourly_advice),
         calendar(view.hourly_rates, _RATE, title="The week"),
         *([] if view.ledger is None else [group_ledger(view.ledger)]),
+        *([] if view.partitions is None else [partition_skew(view.partitions)]),
     ]
     return {picture.name: picture for picture in drawn} | of_decision(view.latest)
 

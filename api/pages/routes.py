@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
 import structlog
@@ -29,6 +29,7 @@ from recommender.configuring.effective import DEFAULT, Effective
 from recommender.ports import AdapterError, Group
 
 _log = structlog.get_logger()
+Found = TypeVar("Found")
 
 ROWS = 50
 DECISIONS, MOVES = 20, 10
@@ -287,21 +288,26 @@ def _shown(setting: Effective) -> dict[str, str]:
 
 def _group(reader: Reader, key: str) -> GroupView:
     latest = reader.group(key).latest
-    try:
-        ledger = reader.ledger(key)
-    except NotFoundError:  # nothing is counted yet
-        ledger = None
     return GroupView(
         key=key,
         latest=latest,
         explanation=reader.explanation(latest.recommendation_id),
         decisions=reader.recommendations(key, since=None, until=None, cursor=None, limit=DECISIONS).decisions,
         moves=reader.outcomes(key, cursor=None, limit=MOVES).outcomes,
-        ledger=ledger,
+        ledger=_or_none(reader.ledger, key),
         day=reader.day(key),
         hourly_advice=reader.hourly_advice(key),
         hourly_rates=reader.hourly_rates(key),
+        partitions=_or_none(reader.partitions, key),
     )
+
+
+def _or_none(read: Callable[[str], Found], key: str) -> Found | None:
+    """What is known of the group; None where nothing is yet, or not here."""
+    try:
+        return read(key)
+    except NotFoundError:
+        return None
 
 
 def _decision(reader: Reader, decision_id: str) -> DecisionView:

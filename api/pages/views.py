@@ -101,6 +101,7 @@ class GroupView:
     day: wire.GroupDay
     hourly_advice: tuple[wire.RecommendationV1, ...]
     hourly_rates: tuple[tuple[datetime, float | None], ...]
+    partitions: wire.GroupPartitions | None
 
     @property
     def now(self) -> DecisionView:

@@ -1,8 +1,9 @@
 """Partitions as bars, the busiest first, beside what one replica consumes."""
 
 from api.pictures.picture import LIGHT, MOST_POINTS
-from api.pictures.skew import CAPACITY, PARTITIONS, skew
-from tests.api.pictures.laws import drawn, series, titles
+from api.pictures.skew import CAPACITY, LAG, PARTITIONS, partition_skew, skew
+from api.schemas import GroupPartitions
+from tests.api.pictures.laws import drawn, series
 
 RATES = [("orders-0", 100.0), ("orders-1", 500.0), ("orders-2", None), ("orders-3", 300.0)]
 
@@ -15,7 +16,7 @@ def test_partitions_are_sorted_by_what_they_get_and_the_unknown_is_last() -> Non
     bars = [bar["value"] if isinstance(bar, dict) else bar for bar in series(option, PARTITIONS)["data"]]
     assert bars == [500.0, 300.0, 100.0, None]
     assert list(picture.table.column("produce_messages_per_second")) == bars
-    assert titles(option) == ["messages/s"]
+    assert [axis["name"] for axis in option["yAxis"]] == ["messages/s", "lag, messages"]
 
 
 def test_a_partition_that_no_replica_can_follow_is_seen_and_told() -> None:
@@ -52,3 +53,22 @@ def test_of_very_many_partitions_the_busiest_are_drawn() -> None:
     picture = skew(((f"t-{number}", float(number)) for number in range(MOST_POINTS + 500)), 1.0)
     assert drawn(picture)["xAxis"]["data"][0] == f"t-{MOST_POINTS + 499}"
     assert len(picture.table.rows) == MOST_POINTS + 500
+
+
+def test_a_group_on_the_wire_has_its_lags_beside_its_rates() -> None:
+    """In the order of the bars, on an axis of their own; what was left out is counted."""
+    loads = [
+        {"topic": "t", "partition": 0, "produce_messages_per_second": 100.0, "lag_messages": 700},
+        {"topic": "t", "partition": 1, "produce_messages_per_second": 500.0, "lag_messages": 100},
+        {"topic": "t", "partition": 2},
+    ]
+    instant = "2026-01-05T12:00:00Z"
+    words = {"group_key": "k", "cluster": "c", "group_id": "g", "since_at": instant, "until_at": instant}
+    sent = GroupPartitions.model_validate({**words, "partitions": 5, "loads": loads})
+    picture = partition_skew(sent)
+    option = drawn(picture)
+    assert option["xAxis"]["data"] == ["t-1", "t-0", "t-2"]
+    assert (series(option, LAG)["data"], series(option, LAG)["yAxisIndex"]) == ([100, 700, None], 1)
+    assert picture.table.column("lag_messages") == (100, 700, None)
+    assert picture.sentence.endswith(" Of 800 waiting messages 700 are in t-0. The 2 least busy ones are left out.")
+    assert "no message waits" in skew([("t-0", 1.0)], None, {"t-0": 0}).sentence.lower()
