@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,8 @@ from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.effective import effective_settings
 from recommender.deciding.recommendation import GradedMove, LedgerStanding
+from recommender.known_groups import KnownGroups
+from recommender.ports import GroupLoads, PartitionLoad
 from tests.api.access_files import token_file
 from tests.live.harness.browser import Below, Watched, served_pages
 from tests.live.harness.decided import CLUSTER, DECIDED_AT, decisions, named
@@ -70,16 +72,33 @@ class Site:
 PAGES = ("fleet", "group", "long-name", "refusal", "decision", "problem", "empty", "data", "settings", "replay")
 
 
+class Read:
+    """Partitions as a collector has read them: a hot one among 24."""
+
+    def loads(self, cluster: str, group: str, *, until: datetime) -> GroupLoads:  # noqa: ARG002  # of any group
+        """Them."""
+        rates = [4_000.0, *(500.0 - 10 * number for number in range(22)), None]
+        loads = (PartitionLoad("orders", number, rate, 50 * number) for number, rate in enumerate(rates))
+        return GroupLoads(until - timedelta(minutes=5), until, tuple(loads))
+
+
+@pytest.fixture(scope="module")
+def known_groups() -> KnownGroups:
+    """What the loop knows of `orders`, its last day among that."""
+    return KnownGroups()
+
+
 @pytest.fixture(scope="module")
 def store(
     tmp_path_factory: pytest.TempPathFactory,
+    known_groups: KnownGroups,
     refusal: Callable[..., Refusal],
     graded_move: Callable[..., GradedMove],
     ledger: LedgerStanding,
 ) -> Iterator[SqlDecisionStore]:
     """Decisions of the loop on `orders`, the last of them under many names; `billing` is refused."""
     store = SqlDecisionStore(sqlite_url(tmp_path_factory.mktemp("pages") / "decisions.sqlite"))
-    *earlier, last = decisions("orders", cycles=5)
+    *earlier, last = decisions("orders", cycles=5, known_groups=known_groups)
     for decision in (*earlier, replace(last, ledger=ledger)):
         store.save(decision)
     for name in (LONG_NAME, *(f"shop-{number:03}" for number in range(GROUPS - 3))):
@@ -91,7 +110,9 @@ def store(
 
 
 @pytest.fixture(scope="module")
-def site(store: SqlDecisionStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    store: SqlDecisionStore, known_groups: KnownGroups, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """The services, half a minute after the decisions."""
     nothing = SqlDecisionStore(sqlite_url(tmp_path_factory.mktemp("empty") / "decisions.sqlite"))
     last = store.latest_recommendation(CLUSTER, "orders")
@@ -103,8 +124,17 @@ def site(store: SqlDecisionStore, tmp_path_factory: pytest.TempPathFactory) -> I
         for name, (cost, late, share) in costs.items()
     ]
     work.replay(league(standings, currency="USD"), "lagcast was the cheapest.")
+    app = create_app(
+        store,
+        clock=_clock,
+        version="0.1.0",
+        effective=settings,
+        work=work,
+        known_groups=known_groups,
+        partition_samples=Read(),
+    )
     with (
-        served_pages(create_app(store, clock=_clock, version="0.1.0", effective=settings, work=work)) as url,
+        served_pages(app) as url,
         served_pages(create_app(nothing, clock=_clock, version="0.1.0")) as empty_url,
     ):
         yield Site(url, empty_url, f"/recommendations/{last.recommendation_id}")
@@ -132,6 +162,27 @@ def test_a_page_is_whole_and_readable_by_everyone(
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
     found = Axe().run(seen.page)
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_worst_groups_are_on_top(site: Site, watched: Callable[..., Watched]) -> None:
+    """The refused one is the first row, above it stands the rule, and totals are of both pages."""
+    page = watched().page
+    page.goto(site.address("fleet"))
+    assert page.locator("#groups th").first.inner_text() == "billing"
+    assert "The worst come first" in page.locator("main").inner_text()
+    assert page.locator("#totals dd").first.inner_text() == str(GROUPS)
+
+
+def test_the_pictures_of_a_group_are_drawn(site: Site, watched: Callable[..., Watched]) -> None:
+    """Hindsight, its areas and the partitions among them; nothing is told to the console."""
+    seen = watched()
+    seen.open(site.address("group"))
+    assert {"replicas", "skew", "rebalances", "lag"} <= {
+        str(figure.get_attribute("data-picture")) for figure in seen.page.locator("figure.drawn").all()
+    }
+    told = seen.page.locator("#replicas-says").inner_text()
+    assert "beside the cheapest plan, known afterwards" in told
+    assert seen.complaints == []
 
 
 def test_the_themes_differ(site: Site, watched: Callable[..., Watched]) -> None:
