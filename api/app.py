@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 from api import openapi, problems, routes
 from api.access.guard import Access, Guard
 from api.events import Events
+from api.pages.replays import Replays
 from api.pages.routes import About, Pages, routes_of
 from api.pages.work import Work
 from api.reading import Reader
@@ -38,6 +39,7 @@ def create_app(
     effective: Sequence[Effective] = (),
     work: Work | None = None,
     partition_samples: PartitionSamples | None = None,
+    replays: Replays | None = None,
 ) -> FastAPI:
     """The REST service over `store`.
 
@@ -46,7 +48,8 @@ def create_app(
     `/metrics`; by default it is a page without counts. `known_groups` are those of the loop in this process, for
     what-ifs and pictures; without them there is nothing to ask about, and no past to show. `access` has who is let in;
     without it whoever asks is. While `is_deciding` is true readers have little of the time. `hangs` is told to a probe.
-    `partition_samples` are those that this process reads; without them no page has figures by partition.
+    `partition_samples` are those that this process reads; without them no page has figures by partition. `replays` are
+    those that `lagcast replay` has kept.
     `effective` settings are shown on their page, with their origins; `work` is shown before there is a decision.
     """
     reader = Reader(
@@ -67,7 +70,13 @@ def create_app(
     )
     turns = Turns(clock=clock, is_deciding=is_deciding)
     app.include_router(routes.v1(reader, turns))
-    about = About(version=version, started_at=clock(), settings=tuple(effective), work=work or Work())
+    about = About(
+        version=version,
+        started_at=clock(),
+        settings=tuple(effective),
+        work=work or Work(),
+        replays=replays or Replays(),
+    )
     events = Events(reader, turns, about.work)
     pages = Pages(reader, turns, events, about)
     app.include_router(routes.service(reader, turns, pages, hangs=hangs))

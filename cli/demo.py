@@ -65,7 +65,7 @@ def demo(
     from api.pages.work import Work
     from cli.league_table import league_picture, lost_days_sentence
     from cli.server import listen, serving, url_of
-    from cli.wiring import settings_of, version
+    from cli.wiring import replays_of, settings_of, version
     from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
     from recommender.known_groups import KnownGroups
 
@@ -91,6 +91,7 @@ def demo(
         known_groups=known_groups,
         access=Access(hosts=[host]),
         work=work,
+        replays=replays_of(settings),
     )
     with serving(app, bound):
         talk.line(f"REST: {url_of(bound)}{_instead_of(port, bound.getsockname()[1])}")

@@ -46,16 +46,21 @@ def league_table(league: "League") -> Table:
 def league_picture(league: "League") -> "Picture":
     """What each policy pays for replicas, and how many messages are late under it."""
     from api.pictures.league import league as picture_of
+
+    return picture_of(league_standings(league), currency=league.contest.settings.unit_of_cost)
+
+
+def league_standings(league: "League") -> "list[Standing]":
+    """The points of that picture, in the league's order."""
     from replay.contest import LAGCAST
     from replay.hindsight import HINDSIGHT
 
-    standings = [
+    return [
         standing_of(
             entry, part="ours" if entry.policy == LAGCAST else "bound" if entry.policy == HINDSIGHT else "rival"
         )
         for entry in league.entries
     ]
-    return picture_of(standings, currency=league.contest.settings.unit_of_cost)
 
 
 def standing_of(entry: "Entry", *, part: "Part", name: str | None = None) -> "Standing":

@@ -2,6 +2,7 @@
 """`lagcast replay`: judges the policies on the user's own load."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,16 @@ import typer
 from cli.bounds import FailIf, parse_bound
 from cli.errors import ExitCode, InputError
 from cli.features import make_features
-from cli.league_table import FIGURES, figures, league_picture, league_table, lost_days, lost_days_sentence
+from cli.instants import read_clock
+from cli.league_table import (
+    FIGURES,
+    figures,
+    league_picture,
+    league_standings,
+    league_table,
+    lost_days,
+    lost_days_sentence,
+)
 from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
 from cli.progress import Talk
 from cli.report import HtmlFile, require_place, write_report
@@ -21,6 +31,7 @@ from cli.study import play_league, read_rows, write_observed
 
 if TYPE_CHECKING:
     from forecasting.history import GroupInterval
+    from recommender.configuring.settings import Settings
     from replay.contest import Contest
     from replay.league import League
     from replay.policies.declared import Declared
@@ -89,13 +100,14 @@ def replay(
     Kafka. A trace shorter than two days is judged whole, without history.
     """
     from cli.rivals import own_rivals
+    from cli.wiring import settings_of
     from recommender.deciding.decision import DecisionSettings
     from replay.contest import Contest, capacity_for
     from replay.sampling import Names
     from replay.trace import judged_days, read_trace
     from replay.world import World
 
-    bound = parse_bound(fail_if, FIGURES)
+    bound, settings = parse_bound(fail_if, FIGURES), settings_of()
     require_place(html)
     load = read_trace(trace)
     rivals, own = parse_rivals(against), own_rivals(manifest or (), ceiling=partitions)
@@ -122,11 +134,33 @@ def replay(
         for note in policy.notes:
             talk.line(f"{name}: {note}")
     league = _league(contest, past, rivals, own, talk=talk)
+    said = (f"{announcement}.", f"{lost_days_sentence(league)}.")
+    _keep(league, load.name, said, settings, talk=talk)
     write_league(league, league_document(league), output, output_file, talk=talk)
     if html is not None:
-        said = (f"{announcement}.", f"{lost_days_sentence(league)}.")
         write_report(html, f"Replay of {load.name}", [league_picture(league)], sentences=said, talk=talk)
     return ExitCode.OK if bound is None else bound.code(figures(league), talk=talk)
+
+
+def _keep(league: "League", title: str, sentences: tuple[str, ...], settings: "Settings", *, talk: Talk) -> None:
+    """Keep the result for the page of a service with the same state folder; one that cannot be written costs a line."""
+    from api.pages.replays import KeptReplay, LostDay
+    from cli.wiring import replays_of
+
+    replay = KeptReplay(
+        title=title,
+        played_at=read_clock(),
+        currency=league.contest.settings.unit_of_cost,
+        sentences=sentences,
+        standings=tuple(league_standings(league)),
+        lost_days=tuple(LostDay(**asdict(lost)) for lost in league.lost_days),
+    )
+    try:
+        replays_of(settings).keep(replay)
+    except OSError as error:
+        talk.line(f"not kept for the page of `lagcast serve`: {settings.state_dir} is not writable ({error.strerror})")
+    else:
+        talk.line(f"kept for the page of `lagcast serve` and `lagcast up`: /replays/{replay.replay_id}")
 
 
 def parse_rivals(text: str) -> tuple[str, ...]:

@@ -196,7 +196,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from cli.memory import keep_little_of_what_is_freed
     from cli.server import listen, serving, url_of
     from cli.stopping import stopped_by_signals
-    from cli.wiring import answering_keda, open_store, scalers_in, version, workloads_in
+    from cli.wiring import answering_keda, open_store, replays_of, scalers_in, version, workloads_in
     from recommender.adapters.long_forecasts import LongForecastsFolder
     from recommender.adapters.metrics import Metrics
     from recommender.adapters.partition_samples import PartitionSamplesFolder
@@ -250,6 +250,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
             hangs=pulse.hangs,
             access=access,
             effective=effective_settings(options.config, os.environ),
+            replays=replays_of(settings),
             partition_samples=None if options.samples is None else PartitionSamplesFolder(options.samples),
         )
         bound = listen(host, _port_of(options), search=False)

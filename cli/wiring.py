@@ -15,6 +15,7 @@ from cli.instants import read_clock
 
 if TYPE_CHECKING:
     from api.access.certificates import Certificate
+    from api.pages.replays import Replays
     from cli.progress import Talk
     from cost_model.physics.detected import ObservedGroup, ObservedWorkload
     from cost_model.physics.profile import GroupProfile
@@ -65,6 +66,13 @@ def open_store(
     from recommender.adapters.store_sql import SqlDecisionStore
 
     return SqlDecisionStore(settings.store_url, may_write=may_write, borders=borders)
+
+
+def replays_of(settings: "Settings") -> "Replays":
+    """The replays that are kept beside the state of these settings."""
+    from api.pages.replays import Replays
+
+    return Replays(settings.state_dir / "replays")
 
 
 def recommender(

@@ -18,6 +18,7 @@ from api.events import Events
 from api.keys import group_of_key
 from api.pages.pictures import Pictures, of_decision, of_fleet, of_group
 from api.pages.render import rendered
+from api.pages.replays import KeptReplay, Replays
 from api.pages.views import DecisionView, FleetSums, GroupView, QualityView, fleet_sums, quality_row
 from api.pages.work import Replayed, Work
 from api.pictures.picture import LIGHT, THEMES
@@ -50,12 +51,13 @@ class _Fleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The service itself: its version, its beginning, the settings that it was started with, and its work."""
+    """The service itself: its version, its beginning, its settings and its work, and replays that are kept."""
 
     version: str
     started_at: datetime
     settings: tuple[Effective, ...] = ()
     work: Work = field(default_factory=Work)
+    replays: Replays = field(default_factory=Replays)
 
 
 class Pages:
@@ -128,7 +130,17 @@ class Pages:
             stages=stages,
             decided=self._events.fleet_now,
             pictures=pictures,
+            kept=await self._turns.run(self._about.replays.newest),
         )
+
+    async def kept_replay(self, replay_id: str) -> tuple[KeptReplay, Pictures]:
+        """The replay of this id that `lagcast replay` has kept, and its picture."""
+
+        def made() -> tuple[KeptReplay, Pictures]:
+            found = self._about.replays.of(replay_id)
+            return found, {found.picture.name: found.picture}
+
+        return await self._turns.run(made)
 
     async def replayed(self) -> tuple[Replayed | None, Pictures]:
         """The replay of this process, and its picture, if there is one."""
@@ -190,6 +202,7 @@ def routes_of(pages: Pages, events: Events) -> APIRouter:
         lambda asked: pages.decision(asked.path_params["recommendation_id"]),
     )
     _add_pictures(routes, "/replay", lambda _: pages.replayed())
+    _add_pictures(routes, "/replays/{replay_id}", lambda asked: pages.kept_replay(asked.path_params["replay_id"]))
     _add_events(routes, events)
     return routes
 
@@ -206,6 +219,21 @@ def _add_pages(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/replay")
     async def replay() -> Response:
         return await pages.replay()
+
+    @routes.get("/replays/{replay_id}")
+    async def kept_replay(replay_id: str) -> Response:
+        async def made() -> Response:
+            found, pictures = await pages.kept_replay(replay_id)
+            return rendered(
+                "kept_replay.html",
+                root="../",
+                title=found.title,
+                replay=found,
+                replay_id=replay_id,
+                pictures=pictures,
+            )
+
+        return await _or_problem("../", made)
 
     @routes.get("/groups/{group_key}")
     async def group(group_key: str) -> Response:

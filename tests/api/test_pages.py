@@ -4,6 +4,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from api.access.guard import Access
 from api.access.tokens import Tokens
 from api.app import create_app
 from api.keys import group_key
+from api.pages.replays import MOST_KEPT, KeptReplay, LostDay, Replays
 from api.pages.work import Work
 from api.pictures.league import Standing, league
 from api.words import instant
@@ -298,6 +300,51 @@ def test_before_there_is_a_decision_a_page_shows_the_work_and_afterwards_its_rep
     assert "lagcast was the cheapest." in text("/replay")
     assert service.get("/replay/pictures").json().keys() == {"league"}
     assert "lagcast" in service.get("/replay/pictures/league.csv").text
+
+
+def kept(title: str, at: datetime) -> KeptReplay:
+    """A replay in which lagcast lost a day."""
+    ours = Standing(
+        policy="lagcast",
+        replicas=7.0,
+        late=0.5,
+        duplicates=0,
+        late_share=0.01,
+        wait_p99_seconds=1,
+        moves=9,
+        part="ours",
+    )
+    lost = LostDay(day=date(2026, 1, 4), rival="keda", rival_cost=1.25, lagcast_cost=1.5)
+    return KeptReplay(
+        title=title, played_at=at, currency="USD", sentences=("Two days.",), standings=(ours,), lost_days=(lost,)
+    )
+
+
+def test_a_replay_of_ones_own_load_has_a_page(store: SqlDecisionStore, clock: Clock, tmp_path: Path) -> None:
+    """In the list, the newest first; with its picture, its table as CSV, and the days that lagcast lost.
+
+    A document that is broken costs its own place, and no name leads out of the folder.
+    """
+    replays = Replays(tmp_path / "replays")
+    service = TestClient(create_app(store, clock=clock, version="0.1.0", replays=replays))
+    assert "Replays of your own loads" not in service.get("/replay", headers=BROWSER).text
+    for hours in range(MOST_KEPT + 2):
+        replays.keep(kept("a load/<b>", clock.now + timedelta(hours=hours)))
+    assert len(list((tmp_path / "replays").iterdir())) == MOST_KEPT
+    (tmp_path / "replays" / "20270101T000000Z-broken.json").write_text("{")
+    (tmp_path / "secret.json").write_text("{}")
+    page = Page(service.get("/replay", headers=BROWSER).text)
+    assert len(page.rows) == MOST_KEPT - 1
+    newest = kept("a load/<b>", clock.now + timedelta(hours=MOST_KEPT + 1)).replay_id
+    assert next(link for link in page.links if link.startswith("replays/")) == f"replays/{newest}"
+    found = Page(service.get(f"/replays/{newest}", headers=BROWSER).text)
+    assert "a load/<b>" in found.text
+    assert "Two days." in found.text
+    assert "2026-01-04 keda 1.25 USD 1.50 USD" in found.text
+    assert service.get(f"/replays/{newest}/pictures").json().keys() == {"league"}
+    assert "lagcast,1.0,7.0" in service.get(f"/replays/{newest}/pictures/league.csv").text
+    for name in ("..%2Fsecret", "nothing", "20270101T000000Z-broken"):
+        assert service.get(f"/replays/{name}", headers=BROWSER).status_code == 404
 
 
 def test_the_settings_are_a_page_with_the_origin_of_each(store: SqlDecisionStore, clock: Clock, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def test_a_short_trace_is_judged_whole(lagcast: Lagcast, hour: Path) -> None:
     assert [line.split()[0] for line in out.splitlines()] == ["Policy", "Fixed", "KEDA", "lagcast", "Perfect"]
     assert "the last 0.0417 are judged, nothing before it is known" in err
     assert err.splitlines()[-1].startswith("lagcast ")
+    assert "kept for the page of `lagcast serve` and `lagcast up`: /replays/" in err
     assert "Spark" not in err
 
 

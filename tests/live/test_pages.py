@@ -16,8 +16,9 @@ from api.access.guard import Access
 from api.access.tokens import Tokens
 from api.app import create_app
 from api.keys import group_key
+from api.pages.replays import KeptReplay, LostDay, Replays
 from api.pages.work import Work
-from api.pictures.league import Standing, league
+from api.pictures.league import Standing
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.effective import effective_settings
@@ -45,6 +46,20 @@ GROUP = f"/groups/{group_key(CLUSTER, 'orders')}"
 REFUSED = f"/groups/{group_key(CLUSTER, 'billing')}"
 
 
+COSTS = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.5, 0.0, 0.0)}
+REPLAY = KeptReplay(
+    title="orders of May",
+    played_at=DECIDED_AT,
+    currency="USD",
+    sentences=("lagcast lost 1 of 2 days.",),
+    standings=tuple(
+        Standing(policy=name, replicas=cost, late=late, duplicates=0.0, late_share=share, wait_p99_seconds=1.0, moves=9)
+        for name, (cost, late, share) in COSTS.items()
+    ),
+    lost_days=(LostDay(day=DECIDED_AT.date(), rival="keda", rival_cost=1.25, lagcast_cost=1.5),),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Services whose pages are looked at: one with groups, and one without any; the path of each page by its name."""
@@ -65,11 +80,24 @@ class Site:
             "data": "/quality",
             "settings": "/settings",
             "replay": "/replay",
+            "kept-replay": f"/replays/{REPLAY.replay_id}",
         }
         return f"{self.empty_url}/" if name == "empty" else self.url + paths[name]
 
 
-PAGES = ("fleet", "group", "long-name", "refusal", "decision", "problem", "empty", "data", "settings", "replay")
+PAGES = (
+    "fleet",
+    "group",
+    "long-name",
+    "refusal",
+    "decision",
+    "problem",
+    "empty",
+    "data",
+    "settings",
+    "replay",
+    "kept-replay",
+)
 
 
 class Read:
@@ -118,12 +146,9 @@ def site(
     last = store.latest_recommendation(CLUSTER, "orders")
     assert last is not None
     settings, work = effective_settings(None, {}), Work()
-    costs = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.5, 0.0, 0.0)}
-    standings = [
-        Standing(policy=name, replicas=cost, late=late, duplicates=0.0, late_share=share, wait_p99_seconds=1.0, moves=9)
-        for name, (cost, late, share) in costs.items()
-    ]
-    work.replay(league(standings, currency="USD"), "lagcast was the cheapest.")
+    work.replay(REPLAY.picture, "lagcast was the cheapest.")
+    replays = Replays(tmp_path_factory.mktemp("replays"))
+    replays.keep(REPLAY)
     app = create_app(
         store,
         clock=_clock,
@@ -132,6 +157,7 @@ def site(
         work=work,
         known_groups=known_groups,
         partition_samples=Read(),
+        replays=replays,
     )
     with (
         served_pages(app) as url,
@@ -212,7 +238,7 @@ def test_without_a_script_every_table_and_link_is_there(site: Site, watched: Cal
     assert set(shown[True][0]) <= set(shown[False][0])
     assert shown[True][1] <= shown[False][1]
     assert (len(shown[False][0]) > 0) == (
-        name in {"fleet", "group", "long-name", "refusal", "decision", "data", "settings", "replay"}
+        name in {"fleet", "group", "long-name", "refusal", "decision", "data", "settings", "replay", "kept-replay"}
     )
     assert len(shown[False][1]) >= 4
 
