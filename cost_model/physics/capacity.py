@@ -11,6 +11,12 @@ from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replica
 
 BoolArray = NDArray[np.bool_]
 
+# Lag worth less than this much of the group's own rate may be uncommitted work alone.
+SATURATED_LAG_SECONDS = 2.0
+# A rate is known by commits alone: of a window, up to a commit interval may be missing at its begin, and be too much at
+# its end. In a window of this many commit intervals that is 8 % (one deviation), as much as all else that disturbs a
+# saturated window. One minute of a Streams application, which commits each 30 s, may show 27 or 13 messages/s of 20.
+LEAST_COMMITS = 5
 GRID_POINTS = 400
 PRIOR_SPREAD = 1.5  # of ln capacity: a factor 4.5 either way within one deviation, so that data decide
 WINDOW_SPREAD = 0.08  # of ln rate: a saturated minute shows capacity to about 8 %, where commits come each 5 s
