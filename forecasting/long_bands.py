@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from forecasting.forecast import QUANTILES
+from forecasting.slots import SLOTS_PER_DAY
 from forecasting.units import FloatArray, IntArray
 
 # Slots ahead: dense in the first hours, then by half days and days. 864 and more are whole days: the time of day of
@@ -48,7 +49,7 @@ def at_horizons(at_knots: FloatArray, horizons: IntArray) -> FloatArray:
     return np.stack([np.interp(wanted, knots, column) for column in at_knots.T], axis=1)
 
 
-def fit_long_bands(errors: FloatArray, scatter: FloatArray) -> LongBands:
+def fit_long_bands(errors: FloatArray, scatter: FloatArray, *, drift: float) -> LongBands:
     """Bands from held-out errors, (origins, knots), NaN where unknown, and the scatter at their targets, same shape.
 
     Each knot starts from the errors of the one before it, a little wider, and moves to its own errors and its
@@ -58,7 +59,8 @@ def fit_long_bands(errors: FloatArray, scatter: FloatArray) -> LongBands:
     floored = np.maximum(scatter, SCATTER_FLOOR)
     standard, mirrored = errors / floored, np.minimum(-errors, _MOST_MIRRORED) / floored
     quantiles = np.empty((len(LONG_KNOTS), len(QUANTILES)))
-    expected = _DEVIATION_OF_SCATTER * norm.ppf(QUANTILES)
+    normal = norm.ppf(QUANTILES)
+    expected, drifts = _DEVIATION_OF_SCATTER * normal, drift * normal / float(np.median(floored))
     for knot, ahead in enumerate(LONG_KNOTS):
         independent = _independent(errors[:, knot])
         if independent > 0.0:
@@ -70,7 +72,10 @@ def fit_long_bands(errors: FloatArray, scatter: FloatArray) -> LongBands:
             either_side = _around_centre(np.quantile(np.concatenate([seen, other_side]), QUANTILES))
             expected = share * (share * as_seen + (1.0 - share) * either_side) + (1.0 - share) * expected
         quantiles[knot] = expected
-        expected = expected * float(LONG_KNOTS[min(knot + 1, len(LONG_KNOTS) - 1)] / ahead) ** _EXPECTED_POWER
+        further = LONG_KNOTS[min(knot + 1, len(LONG_KNOTS) - 1)]
+        wider = expected * float(further / ahead) ** _EXPECTED_POWER
+        moved = drifts * np.sqrt(float(further) ** 2 - float(ahead) ** 2) / SLOTS_PER_DAY
+        expected = np.sign(wider) * np.hypot(wider, moved)
     return LongBands(quantiles=quantiles)
 
 

@@ -27,6 +27,10 @@ _ROUNDS = 3
 _ENOUGH_SLOTS = SLOTS_PER_DAY // 4
 # Three pairs of days a week apart are the least of which a median outvotes one.
 _ENOUGH_PAIRS = 3
+# A normal's deviation over the median of its distances from its centre.
+_DEVIATION_OF_MEDIAN = 1.48
+# Growth of that many times what neighbouring days show is no shift.
+_SIZE_OF_DAILY = 2.0
 # The weekday's effect is a mean over 55 minutes: two to four weeks are too few to distinguish five minutes.
 _HALF_WINDOW = 5
 _SUNDAY = 6
@@ -38,11 +42,13 @@ class LongSeason:
 
     Shapes: `day` (288,), the first entry the slot after the origin; `week` (7, 288), row d the effect of the weekday
     that began d whole days before the last one; `free_day` (288,), the effect of a holiday; `scatter` (288,), how far
-    days lay from all this. `level` is that of the last day and holds at its middle, `growth` is per day.
+    days lay from all this. `level` is that of the last day and holds at its middle, `growth` is per day,
+    and `drift` its deviation.
     """
 
     level: float
     growth: float
+    drift: float
     day: FloatArray
     week: FloatArray
     free_day: FloatArray
@@ -60,7 +66,7 @@ class LongSeason:
         usual = np.where(is_holiday, np.nan, rows)
         levels, day = _polished(usual)
         ages = np.arange(len(rows), dtype=np.float64)
-        growth = _growth(levels)
+        growth, drift = _growth(levels)
         raised = levels + growth * ages
         weekday_levels = _weekday_levels(raised) if weekly else np.zeros(_DAYS_PER_WEEK)
         underlying = raised - weekday_levels[np.arange(len(rows)) % _DAYS_PER_WEEK]
@@ -74,6 +80,7 @@ class LongSeason:
         return cls(
             level=level if np.isfinite(level) else float(np.nanmedian(rows)),
             growth=growth,
+            drift=drift,
             day=day,
             week=week,
             free_day=np.where(np.isfinite(free_day), free_day, 0.0),
@@ -120,25 +127,29 @@ def _polished(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return row_medians(usable - day), day
 
 
-def _growth(levels: FloatArray) -> float:
-    """Growth of the logarithm per day, as far as days a week apart and neighbouring days agree on it.
+def _growth(levels: FloatArray) -> tuple[float, float]:
+    """Growth of the logarithm per day, as far as days a week apart and neighbouring days agree on it, and its drift.
 
     Days a week apart have no weekday between them, but a shift a week ago looks like growth to them; neighbouring days
     see the shift once and are outvoted. Where the weeks disagree among themselves, growth shrinks to 0.
+
+    The drift is the deviation of growth, about none: a load that has grown by 0.45 in a week may do so again, stop, or
+    grow twice as much. Neighbouring days show no more than its size, because of the weekdays between them.
     """
     weekly = levels[:-_DAYS_PER_WEEK] - levels[_DAYS_PER_WEEK:]
     weekly = weekly[np.isfinite(weekly)] / _DAYS_PER_WEEK
     daily = levels[:-1] - levels[1:]
     daily = daily[np.isfinite(daily)]
     if len(weekly) < _ENOUGH_PAIRS or len(daily) == 0:
-        return 0.0
+        return 0.0, 0.0
     by_week, by_day = float(np.median(weekly)), float(np.median(daily))
     if by_week * by_day <= 0.0:
-        return 0.0
+        return 0.0, 0.0
     # 1.86 = 1.48 (deviation from the median's) x 1.25 (the median's error over the mean's).
     error = 1.86 * float(np.median(np.abs(weekly - by_week))) / sqrt(len(weekly))
     sure = max(0.0, 1.0 - (error / by_week) ** 2)
-    return sure * copysign(min(abs(by_week), abs(by_day)), by_week)
+    growth = sure * copysign(min(abs(by_week), abs(by_day)), by_week)
+    return growth, _DEVIATION_OF_MEDIAN * min(abs(by_week), _SIZE_OF_DAILY * abs(by_day))
 
 
 def _weekday_levels(raised: FloatArray) -> FloatArray:

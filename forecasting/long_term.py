@@ -15,6 +15,7 @@ from forecasting.history import History
 from forecasting.history_tier import DAILY_MINUTES, history_tier_of, refuse_short
 from forecasting.long_bands import LONG_KNOTS, LongBands, at_horizons, fit_long_bands
 from forecasting.long_centre import LongCentre
+from forecasting.long_season import LongSeason
 from forecasting.refusal import Refusal
 from forecasting.ridge import fit_ridge
 from forecasting.series import clamp_to_fitted_range, rates_of, unit_of
@@ -106,7 +107,7 @@ class LongTermForecaster:
             residual_weights=weights,
             lowest=past.residuals.min(axis=0),
             highest=past.residuals.max(axis=0),
-            bands=fit_long_bands(past.errors - held_out, past.scatter),
+            bands=fit_long_bands(past.errors - held_out, past.scatter, drift=past.drift),
         )
 
 
@@ -121,6 +122,7 @@ class _Past:
     scatter: FloatArray
     residuals: FloatArray
     spacing: int
+    drift: float
 
     @classmethod
     def of(cls, series: SlotSeries, *, weekly: bool, holidays: frozenset[int]) -> "_Past":
@@ -145,7 +147,8 @@ class _Past:
             errors[row, seen] = series.values[at[seen]] - before.path(LONG_KNOTS[seen])
             scatter[row] = before.season.scatter_at(LONG_KNOTS)
             residuals[row] = _residuals(before)
-        return cls(errors=errors, scatter=scatter, residuals=residuals, spacing=spacing)
+        drift = LongSeason.at(series, series.last, weekly=weekly, holidays=holidays).drift
+        return cls(errors=errors, scatter=scatter, residuals=residuals, spacing=spacing, drift=drift)
 
 
 def _residual_weights(past: _Past) -> tuple[FloatArray, FloatArray]:

@@ -1,18 +1,20 @@
 """Estimates, from a group's own past, of quantities that its profile would otherwise assume."""
 
-from math import ceil
+from collections.abc import Sequence
+from math import ceil, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from cost_model.physics.capacity import BoolArray, CapacityBelief
+from cost_model.physics.capacity import LEAST_COMMITS, SATURATED_LAG_SECONDS, BoolArray, CapacityBelief
+from cost_model.physics.drains import Drain
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.history_tier import FIRST_MINUTES, MINUTES_PER_WEEK
 from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Seconds
 
-# Lag worth less than this much of the group's own rate may be uncommitted work alone.
-SATURATED_LAG_SECONDS = 2.0
+# What disturbs a window beside its commits, as a deviation of ln rate; with commits each 5 s, a minute has 8 % in all.
+REST_SPREAD = 0.0724
 # Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
 # A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: a rate that a
@@ -57,19 +59,37 @@ def windows_of(history: History, profile: GroupProfile) -> Windows:
     """The minutes of the last known day that have one before them.
 
     A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus the uncommitted
-    messages of a commit interval.
+    messages of a commit interval. Where commits are seldom, that rate is the mean of the minutes up to it.
     """
     tail = _look_back(history)
     consumed = history.consume_messages_per_second[tail]
     lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
     steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
-    floor = (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * consumed[1:]
-    saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (consumed[1:] > 0.0)
+    rate = _trailing_mean(consumed, minutes=_window_minutes(profile))[1:]
+    floor = (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * rate
+    saturated = steady & (lag[1:] > floor) & (lag[:-1] > floor) & (rate > 0.0)
     return Windows(
         replicas=np.nan_to_num(members[1:]).astype(np.int64),
         rates=np.where(steady, consumed[1:], np.nan),
         saturated=saturated,
     )
+
+
+def _window_minutes(profile: GroupProfile) -> int:
+    """The minutes of a window whose rate commits show well enough: one, with commits each 12 s or more often."""
+    return max(1, ceil(LEAST_COMMITS * profile.commits_every_seconds / MINUTE_SECONDS))
+
+
+def _trailing_mean(values: FloatArray, *, minutes: int) -> FloatArray:
+    """Of each minute, the mean of the known ones among so many up to it; NaN where none is known."""
+    if minutes == 1:
+        return values
+    known = np.isfinite(values)
+    kernel = np.ones(minutes)
+    sums = np.convolve(np.where(known, values, 0.0), kernel)[: values.size]
+    counts = np.convolve(known.astype(np.float64), kernel)[: values.size]
+    with np.errstate(invalid="ignore"):
+        return np.where(counts > 0.0, sums / counts, np.nan)
 
 
 def _look_back(history: History) -> slice:
@@ -78,8 +98,8 @@ def _look_back(history: History) -> slice:
     return slice(int(known[-LOOK_BACK_MINUTES:][0]) if known.size else 0, None)
 
 
-def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
-    """One replica's capacity from windows in which the group worked at its limit.
+def capacity_seen(history: History, profile: GroupProfile, *, drains: Sequence[Drain] = ()) -> Capacity | None:
+    """One replica's capacity from windows in which the group worked at its limit, `drains` among them, oldest first.
 
     Without such windows, or where they contradict each other, from the time in which its members work, where they
     report it; else at least the rate shown in a day and a step beyond it; before such a day the rate shown, as a lower
@@ -93,14 +113,78 @@ def capacity_seen(history: History, profile: GroupProfile) -> Capacity | None:
         rates = windows.rates / _working(profile, windows.replicas)
     if not (rates > 0.0).any():
         return None
-    if windows.saturated.any():
-        minutes_since = windows.saturated.size - 1 - int(np.flatnonzero(windows.saturated)[-1])
-        guess = MessagesPerSecond(float(np.nanmax(rates)))
-        belief = CapacityBelief.around(guess).observed(rates, windows.saturated)
-        found = belief.capacity(Seconds(float(minutes_since * MINUTE_SECONDS)))
+    shown = _with_drains(_long_enough(rates, windows, minutes=_window_minutes(profile)), drains, history, profile)
+    if shown.saturated.any():
+        minutes_since = windows.rates.size - float(shown.ends[shown.saturated].max())
+        guess = MessagesPerSecond(float(np.nanmax(shown.rates)))
+        belief = CapacityBelief.around(guess).observed(
+            shown.rates, shown.saturated, spreads=_spreads(shown.seconds, profile)
+        )
+        found = belief.capacity(Seconds(minutes_since * MINUTE_SECONDS))
         if found is not None:
             return found
     return _by_busy_time(rates, history, profile) or _at_least(rates, history, profile)
+
+
+class _Shown(NamedTuple):
+    """Windows, oldest first: the minute at whose end each ends, its rate for a replica, and its length."""
+
+    ends: FloatArray
+    rates: FloatArray
+    saturated: BoolArray
+    seconds: FloatArray
+
+
+def _long_enough(rates: FloatArray, windows: Windows, *, minutes: int) -> _Shown:
+    """The windows of so many minutes or more.
+
+    A window consists of minutes one after the other that are alike: of one size of the group, and all saturated or none
+    of them. What is left of too few of them shows nothing.
+    """
+    if minutes == 1:
+        ends = np.arange(1.0, rates.size + 1.0)
+        return _Shown(ends, rates, windows.saturated, np.full(rates.size, float(MINUTE_SECONDS)))
+    known = np.isfinite(rates)
+    alike = np.stack([known, windows.saturated, windows.replicas])
+    begins = np.flatnonzero(np.any(alike[:, 1:] != alike[:, :-1], axis=0)) + 1
+    runs = [run for run in np.split(np.arange(rates.size), begins) if known[run[0]] and run.size >= minutes]
+    cut = [window for run in runs for window in np.array_split(run, run.size // minutes)]
+    return _Shown(
+        ends=np.array([window[-1] + 1.0 for window in cut]),
+        rates=np.array([rates[window].mean() for window in cut]),
+        saturated=np.array([windows.saturated[window[0]] for window in cut], dtype=bool),
+        seconds=np.array([float(window.size * MINUTE_SECONDS) for window in cut]),
+    )
+
+
+def _with_drains(shown: _Shown, drains: Sequence[Drain], history: History, profile: GroupProfile) -> _Shown:
+    """The windows with those drains among them of which no part is a saturated window already."""
+    minutes = history.consume_messages_per_second[_look_back(history)].size - 1
+    begins = shown.ends - shown.seconds / MINUTE_SECONDS
+    for drain in drains:
+        end = minutes - (history.end_at - drain.ended_at).total_seconds() / MINUTE_SECONDS
+        begin = end - drain.seconds / MINUTE_SECONDS
+        if (shown.saturated & (shown.ends > begin) & (begins < end)).any():
+            continue
+        rate = drain.messages_per_second / min(drain.members, profile.work_units)
+        place = int(np.searchsorted(shown.ends, end))
+        begins = np.insert(begins, place, begin)
+        shown = _Shown(
+            ends=np.insert(shown.ends, place, end),
+            rates=np.insert(shown.rates, place, rate),
+            saturated=np.insert(shown.saturated, place, values=True),
+            seconds=np.insert(shown.seconds, place, drain.seconds),
+        )
+    return shown
+
+
+def _spreads(seconds: FloatArray, profile: GroupProfile) -> FloatArray:
+    """The deviations of ln rate in windows of these lengths: of what disturbs them, and of the commits at their ends.
+
+    Formula: the parts of a commit interval T that are missing and too much are uniform and independent; their
+    difference has the deviation T / sqrt(6).
+    """
+    return np.hypot(REST_SPREAD, profile.commits_every_seconds / (sqrt(6.0) * seconds))
 
 
 def _by_busy_time(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:

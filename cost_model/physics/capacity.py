@@ -11,9 +11,15 @@ from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replica
 
 BoolArray = NDArray[np.bool_]
 
+# Lag worth less than this much of the group's own rate may be uncommitted work alone.
+SATURATED_LAG_SECONDS = 2.0
+# A rate is known by commits alone: of a window, up to a commit interval may be missing at its begin, and be too much at
+# its end. In a window of this many commit intervals that is 8 % (one deviation), as much as all else that disturbs a
+# saturated window. One minute of a Streams application, which commits each 30 s, may show 27 or 13 messages/s of 20.
+LEAST_COMMITS = 5
 GRID_POINTS = 400
 PRIOR_SPREAD = 1.5  # of ln capacity: a factor 4.5 either way within one deviation, so that data decide
-WINDOW_SPREAD = 0.08  # of ln rate: a saturated window shows capacity to about 8 %
+WINDOW_SPREAD = 0.08  # of ln rate: a saturated minute shows capacity to about 8 %, where commits come each 5 s
 OUTLIER_SHARE = 0.05  # windows without information: throttled brokers, a slow downstream call
 OUTLIER_DENSITY = 1.0 / 5.0  # per unit of ln rate, spread over the grid's 5.3 units
 # Each window's evidence fades by this factor with each later one: 1,000 windows of 15 s, about four hours.
@@ -89,18 +95,23 @@ class CapacityBelief:
         weights = -0.5 * ((grid - np.log(guess)) / PRIOR_SPREAD) ** 2
         return cls(log_rates=read_only(grid), log_weights=_normalised(weights))
 
-    def observed(self, rates_per_replica: FloatArray, saturated: BoolArray) -> "CapacityBelief":
+    def observed(
+        self, rates_per_replica: FloatArray, saturated: BoolArray, *, spreads: FloatArray | None = None
+    ) -> "CapacityBelief":
         """The belief after these windows, oldest first; rates of 0 or NaN are skipped.
 
-        Shapes: equal lengths, one value per window.
+        Shapes: equal lengths, one value per window. `spreads` are the deviations of ln rate, 0.08 where they are None.
         """
         rates, flags = np.asarray(rates_per_replica, dtype=np.float64), np.asarray(saturated, dtype=bool)
         telling = np.isfinite(rates) & (rates > 0.0)
-        rates, flags = rates[telling], flags[telling]
+        widths = np.full(rates.size, WINDOW_SPREAD) if spreads is None else spreads
+        rates, flags, widths = rates[telling], flags[telling], widths[telling]
         if rates.size == 0:
             return self
         ages = np.arange(rates.size - 1, -1, -1)
-        evidence = (MEMORY**ages) @ _log_likelihood(np.log(rates)[:, None] - self.log_rates, flags[:, None])
+        evidence = (MEMORY**ages) @ _log_likelihood(
+            np.log(rates)[:, None] - self.log_rates, flags[:, None], widths[:, None]
+        )
         return replace(
             self,
             log_weights=_normalised(MEMORY**rates.size * self.log_weights + evidence),
@@ -130,13 +141,13 @@ def _normalised(log_weights: FloatArray) -> FloatArray:
     return read_only(shifted - np.log(np.exp(shifted).sum()))
 
 
-def _log_likelihood(log_ratio: FloatArray, saturated: BoolArray) -> FloatArray:
+def _log_likelihood(log_ratio: FloatArray, saturated: BoolArray, spread: FloatArray) -> FloatArray:
     """Likelihood of each window (row) under each capacity (column): a density where it shows capacity, a tail else.
 
     Formula: saturated ln((1 - nu) * pdf(z) / sigma + nu / 5), else ln((1 - nu) * (1 - cdf(z)) + nu).
     """
-    z = log_ratio / WINDOW_SPREAD
-    density = np.exp(-0.5 * z**2) / (WINDOW_SPREAD * np.sqrt(2.0 * np.pi))
+    z = log_ratio / spread
+    density = np.exp(-0.5 * z**2) / (spread * np.sqrt(2.0 * np.pi))
     shown = (1.0 - OUTLIER_SHARE) * density + OUTLIER_SHARE * OUTLIER_DENSITY
     bounded = (1.0 - OUTLIER_SHARE) * ndtr(-z) + OUTLIER_SHARE
     likelihood: FloatArray = np.log(np.where(saturated, shown, bounded))

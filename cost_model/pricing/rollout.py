@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cost_model.physics.backlog import HIGHEST_LOAD, LEAST_SPARE_FRACTION
-from cost_model.physics.calibrate import SATURATED_LAG_SECONDS
+from cost_model.physics.capacity import SATURATED_LAG_SECONDS
 from cost_model.physics.fluid import share_late
 from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cost_model.physics.calibrate import SATURATED_LAG_SECONDS
+from cost_model.physics.capacity import SATURATED_LAG_SECONDS
 from cost_model.physics.profile import GroupProfile
 from cost_model.pricing.price import Prices
 from forecasting.units import FloatArray

@@ -5,7 +5,8 @@ from math import ceil
 
 import numpy as np
 
-from cost_model.physics.calibrate import SATURATED_LAG_SECONDS, windows_of
+from cost_model.physics.calibrate import windows_of
+from cost_model.physics.capacity import SATURATED_LAG_SECONDS
 from cost_model.physics.downstream import downstream_limit
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count, hot_partition

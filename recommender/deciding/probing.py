@@ -11,13 +11,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from cost_model.physics.calibrate import (
-    LOOK_BACK_MINUTES,
-    SATURATED_LAG_SECONDS,
-    seconds_to_show,
-    shown_by_replica,
-    was_behind,
-)
+from cost_model.physics.calibrate import LOOK_BACK_MINUTES, seconds_to_show, shown_by_replica, was_behind
+from cost_model.physics.capacity import SATURATED_LAG_SECONDS
 from cost_model.physics.skew import carried_by_count
 from forecasting.history import MINUTE_SECONDS
 from forecasting.units import SECONDS_PER_HOUR

@@ -1,11 +1,12 @@
 """Capacity of one replica: as configured, or as measured in the group's history."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from cost_model.physics.calibrate import capacity_seen
+from cost_model.physics.drains import Drains
 from cost_model.physics.profile import Capacity, GroupProfile
-from forecasting.history import History
+from forecasting.history import GroupInterval, History
 from forecasting.units import Seconds
 
 # Interval at which plans may fill a group that was never at its limit a step further; measuring takes 0.2 ms, after
@@ -16,11 +17,20 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(slots=True)
 class CapacityTracker:
-    """The capacity to decide with: the profile's own, or the one measured in the history."""
+    """The capacity to decide with: the profile's own, or the one measured in the history and in the rows observed."""
 
     profile: GroupProfile
+    _drains: Drains = field(init=False)
     _seen: Capacity | None = None
     _looked_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        self._drains = Drains(self.profile)
+
+    def observe(self, row: GroupInterval) -> None:
+        """Take the next base row of the history."""
+        if self.profile.capacity is None:
+            self._drains.observe(row)
 
     @property
     def known(self) -> Capacity | None:
@@ -45,7 +55,7 @@ class CapacityTracker:
         if self.profile.capacity is not None or (recent and not surprised):
             return self.known
         self._looked_at = history.end_at
-        found = capacity_seen(history, self.profile)
+        found = capacity_seen(history, self.profile, drains=self._drains.over)
         if found is not None and found.source == "lower_bound" and self.limit is not None:
             found = None
         if found is None and self._seen is not None and before is not None:

@@ -96,6 +96,7 @@ class Session:
     def observe(self, row: GroupInterval) -> None:
         """Take the next base row of the feature table; it may not be older than the one before."""
         self._buffer.append(row)
+        self._capacity.observe(row)
         self._latest = row
         # What moves did, and what scalers would have cost, is known only by what a replica can do.
         capacity = self._capacity.limit

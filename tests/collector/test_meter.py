@@ -317,6 +317,28 @@ def test_a_group_that_is_behind_shows_its_batches_and_not_its_commit_interval() 
     assert meter.commit_interval_seconds == 5.0
 
 
+def test_the_end_of_a_backlog_shows_no_commit_interval() -> None:
+    """Batches of 20 s, 16 s, 13 s, ... are each what came during the last one, and commits come after each of them.
+
+    A meter that begins to look then tells nothing until the group keeps up, and 5 s from then on.
+    """
+    came = [1_000 + int(MESSAGES_PER_SECOND * 0.1 * tenth) for tenth in range(2_600)]
+    at, position, commits = 0.0, 0, [(0.0, 0)]
+    while at < 240.0:
+        if at - commits[-1][0] >= 5.0:
+            commits.append((at, position))
+        polled = came[int(10.0 * at)] - position
+        at, position = at + max(polled / (1.25 * MESSAGES_PER_SECOND), 0.1), position + polled
+    meter, told = Meter(), set[float]()
+    for number in range(1, 480):
+        now = 0.5 * number + 0.07
+        committed = max(offset for instant, offset in commits if instant <= now)
+        meter.observe(reading(now, [committed] * 4, end=came[int(10.0 * now)]))
+        told |= {meter.commit_interval_seconds or 5.0}
+    assert meter.commit_interval_seconds is not None
+    assert sorted(told) == pytest.approx([5.0] * len(told), rel=0.1)
+
+
 def test_batches_that_are_done_after_the_interval_do_not_lengthen_it() -> None:
     """kafka-python commits in its next poll: after 5 s, and two times in three as soon as its batch of 2 s is done."""
     instants, at = [0.0], 0.0

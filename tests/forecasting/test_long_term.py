@@ -117,6 +117,32 @@ def test_an_earlier_holiday_teaches_the_next_one(history: MakeHistory) -> None:
     assert wape(with_holidays[576:864], slots(load[23 * DAY : 24 * DAY])) < 0.05
 
 
+def noisy(load: FloatArray) -> FloatArray:
+    """The load with a tenth of noise in each slot."""
+    slot_noise = np.random.default_rng(1).lognormal(0.0, 0.1, load.size // 5)
+    disturbed: FloatArray = load * np.repeat(slot_noise, 5)
+    return disturbed
+
+
+@pytest.mark.parametrize(("growth", "next_growth"), [(0.4, 0.8), (0.4, 0.0), (-0.4, -0.8)])
+def test_the_band_holds_a_growth_that_stops_or_doubles(growth: float, next_growth: float, history: MakeHistory) -> None:
+    """After two weeks of growth by a half in each, the next week's factor may be 2.2 or 1."""
+    weeks = np.arange(21 * DAY) / WEEK
+    load = noisy(weekly_load(21) * np.exp(growth * weeks + (next_growth - growth) * np.maximum(weeks - 2.0, 0.0)))
+    forecast = forecast_of(history(load[: 14 * DAY]))
+    actual = slots(load[14 * DAY :])
+    assert ((actual >= forecast.path(0.05)) & (actual <= forecast.path(0.95))).mean() > 0.86
+
+
+@pytest.mark.parametrize(("factor", "most"), [(1.0, 1.2), (2.5, 1.6)])
+def test_a_load_that_does_not_grow_has_no_wider_band_for_it(factor: float, most: float, history: MakeHistory) -> None:
+    """A week like the one before, and a level that has shifted once, are no growth that may double."""
+    load = noisy(weekly_load(14))
+    load[7 * DAY :] *= factor
+    forecast = forecast_of(history(load))
+    assert (forecast.path(0.95) / forecast.path(0.5)).mean() < most
+
+
 @pytest.mark.slow
 def test_the_band_holds_nine_slots_in_ten(daily_load: MakeLoad) -> None:
     """Of noise that never changes the 90 % band holds 0.86 to 0.94, near and far."""

@@ -69,6 +69,31 @@ def test_uncommitted_work_of_a_streams_application_is_no_backlog() -> None:
     assert _seen(of_seconds[20])[1] == "saturated_windows"
 
 
+# Commits that come each 40 s fall twice into one minute and once into the next one.
+SELDOM = replace(PROFILE, streams=StreamsProfile(stateful=False, tasks=40, commit_interval_seconds=Seconds(40.0)))
+LUMPS = np.array([4.0, 2.0, 4.0, 2.0]) / 3.0
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 3])
+def test_lumps_of_seldom_commits_are_a_bound_until_they_make_a_mean(minutes: int) -> None:
+    """After 40 min at 500 messages/s, 8 replicas of 100 messages/s seem to do 133 each, and then 67, while behind."""
+    consumed = np.concatenate([np.full(40, 500.0), 800.0 * LUMPS[:minutes]])
+    behind = np.where(np.arange(consumed.size) >= 39, 3.0, 0.0)
+    history = _history(consumed, behind=behind, members=np.full(consumed.size, 8.0))
+    assert _seen(history, SELDOM) == (62.5, "lower_bound")
+
+
+def test_lumps_of_seldom_commits_show_the_capacity_by_their_mean() -> None:
+    """An hour at 600 messages/s, seen as 800 and 400, and four minutes behind: 100 messages/s each, and not 133."""
+    consumed = np.concatenate([np.tile(600.0 * LUMPS, 15), 800.0 * LUMPS])
+    behind = np.where(np.arange(consumed.size) >= 59, 3.0, 0.0)
+    found = capacity_seen(_history(consumed, behind=behind, members=np.full(consumed.size, 8.0)), SELDOM)
+    assert found is not None
+    assert found.source == "saturated_windows"
+    assert found.p50 == pytest.approx(100.0, rel=0.06)
+    assert found.p20 < 98.0
+
+
 def test_a_group_that_always_keeps_up_shows_no_limit() -> None:
     """What it has done is a lower bound; a history of a minute, and one of unknown minutes, show nothing at all."""
     keeping_up = _history(500.0 * _noise(), behind=np.zeros(MINUTES), members=np.full(MINUTES, 8.0))

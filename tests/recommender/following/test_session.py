@@ -181,6 +181,24 @@ def test_capacity_is_learnt_from_the_minutes_in_which_the_group_could_not_keep_u
     assert decision.capacity.p50 == pytest.approx(900.0, rel=0.05)
 
 
+def test_capacity_is_learnt_from_a_backlog_that_is_gone_before_a_whole_minute_is_steady(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """Eight replicas are replaced at once, and work off at 7,200/s in 75 s what has come meanwhile."""
+    calm = minutes_of(row, 1, 60)
+    begin = calm[-1].interval_end_at
+    quarters = [row(begin + timedelta(seconds=15 * number), 2400.0, interval_seconds=15) for number in range(1, 21)]
+    for place, left in enumerate((360_000.0, 288_000.0, 216_000.0, 144_000.0, 72_000.0)):
+        quarters[5 + place] = replace(quarters[5 + place], consume_messages_per_second=7200.0, lag_messages=left)
+    quarters[4] = replace(quarters[4], in_rebalance=True, lag_messages=432_000.0)
+    decision = Session(replace(profile, capacity=None), DecisionSettings(), calm + quarters).recommend(
+        quarters[-1].interval_end_at
+    )
+    assert isinstance(decision, Recommendation)
+    assert decision.capacity.source == "saturated_windows"
+    assert decision.capacity.p50 == pytest.approx(900.0, rel=0.05)
+
+
 def steady_day(row: MakeRow, rate: float) -> list[GroupInterval]:
     """A day of minutes at one rate, up to START."""
     return [row(START - timedelta(minutes=minute), rate, interval_seconds=60) for minute in reversed(range(1440))]
