@@ -11,6 +11,7 @@ import typer
 from cli.errors import ExitCode
 from cli.keeping import KEPT_DAYS
 from cli.progress import Talk
+from cli.spark import Master, spark_beside
 
 
 def forecast(
@@ -24,6 +25,7 @@ def forecast(
     keep_days: Annotated[
         int, typer.Option(min=2, metavar="DAYS", help="Days that issues are kept; older ones are deleted.")
     ] = KEPT_DAYS,
+    master: Master = None,
 ) -> int:
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
 
@@ -31,7 +33,6 @@ def forecast(
     or not at all. Prints the folder. A group that cannot be forecast is a row with the reason. Once a day is enough.
     """
     from cli.advise import instant_of
-    from cli.spark import spark_beside
     from cli.wiring import settings_of
     from forecasting.fleet import HISTORY_DAYS
     from forecasting.issue import ISSUE_SECONDS, issue_group
@@ -43,7 +44,8 @@ def forecast(
     # The week ahead ends on the eighth day.
     holidays_of = settings.holidays(since.date(), (issued_at + timedelta(days=8)).date())
     talk = Talk()
-    with talk.running(), spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting:
+    log_path = settings.state_dir / "spark.log"
+    with talk.running(), spark_beside(talk, log_path=log_path, master=master) as starting:
         spark = starting.result()
         with talk.stage("forecast", "the Spark job: a fit, its scores and the week ahead of every group") as stage:
             from spark_features.forecasts import issue_forecasts

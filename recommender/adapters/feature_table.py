@@ -141,7 +141,7 @@ class FeatureTable:
                 and (until is None or part.day_begins_at < until)
             ]
 
-        return _rows(self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at"))
+        return rows_of(self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at"))
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
         """End of the newest base row of any group, or of the newest one no later than `until`; None without rows."""
@@ -286,8 +286,8 @@ def _files(folder: Path) -> list[str]:
     return files
 
 
-def _rows(table: pa.Table) -> list[GroupInterval]:
-    """Row objects from whole columns: 80,640 of them in well under a second."""
+def rows_of(table: pa.Table) -> list[GroupInterval]:
+    """Row objects from whole columns, in their order: 80,640 of them in well under a second."""
     columns = {name: table[name].to_pylist() for name in _NAMES if name != "interval_end_at"}
     columns["interval_end_at"] = [_instant(us) for us in table["interval_end_at"].cast(pa.int64()).to_pylist()]
     names = tuple(columns)
