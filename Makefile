@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-fleet bench-features bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-fleet bench-fleet-spark bench-features bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,13 @@ ROWS := 50000000
 bench-features: OUT := build/features.json
 bench-features: $(READY) ## the features job beside DuckDB, which does the same work: make bench-features ROWS=50000000 OUT=FILE
 	@$(BIN)/python -m benchmarks.speed.features --rows $(ROWS) --out "$(OUT)"
+
+bench-fleet-spark: OUT := build/fleet-spark.json
+bench-fleet-spark: GROUPS := 10000
+WORKERS := 3
+HOURS := 1
+bench-fleet-spark: $(READY) ## how long a fleet takes on a Spark cluster that it starts: make bench-fleet-spark GROUPS=10000 WORKERS=3 HOURS=1 OUT=FILE
+	@$(BIN)/python -m benchmarks.speed.fleet_spark --groups $(GROUPS) --workers $(WORKERS) --hours $(HOURS) --out "$(OUT)"
 
 bench-readers: GROUPS := 3000
 bench-readers: READERS := 100

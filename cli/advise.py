@@ -2,6 +2,7 @@
 """`lagcast recommend`: the decision, once."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from cli.logs import log_to_stderr
 from cli.output import Answer, Output, OutputFile, OutputFormat, write_answer
 from cli.progress import Stage, Talk
 from cli.service import Config
+from cli.spark import Master
 
 if TYPE_CHECKING:
     from recommender.adapters.feature_table import FeatureTable
@@ -33,23 +35,43 @@ def recommend(
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="Decide as of this instant; `latest`: as of the newest row.")
     ] = None,
+    on_spark: Annotated[
+        bool,
+        typer.Option(
+            "--on-spark", help="Decide on Spark, for thousands of groups; decisions are kept in DIR/decisions."
+        ),
+    ] = False,
+    master: Master = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 if any group is refused.")] = False,
     output: Output = OutputFormat.TABLE,
     output_file: OutputFile = None,
 ) -> int:
     """Recommend a replica count and its time for each group, with the price of every alternative.
 
-    Without --now it decides as of the present: rows older than the freshness limit (10 min) are refused as stale.
+    Without --now it decides as of the present: rows older than the freshness limit (10 min) are refused as stale. With
+    --on-spark the same decisions are made on all cores, or on the cluster --master, and the next run on Spark goes on
+    from them.
     """
-    from cli.wiring import settings_of
+    from cli.fleet import decided_on_spark
+    from cli.wiring import open_store, settings_of
     from forecasting.refusal import Refusal
     from recommender.adapters.feature_table import FeatureTable
 
     log_to_stderr(logging.WARNING)
+    if master is not None and not on_spark:
+        message = f"--master {master}: only a run with --on-spark has a cluster; add it"
+        raise InputError(message)
     settings = settings_of(config, state_dir=state_dir)
     table = FeatureTable(features)
     as_of = instant_of(now, table)
-    decisions = decide_once(table, settings, now=as_of, talk=Talk())
+    if on_spark:
+        listed = table.groups(now=as_of)  # a table that cannot be read is an error here, not the refusal of every group
+        holds = open_store(settings).holds(now=as_of)
+        decisions: Sequence[Decision] = decided_on_spark(
+            features, settings, listed=listed, holds=holds, now=as_of, master=master
+        )
+    else:
+        decisions = decide_once(table, settings, now=as_of, talk=Talk())
     answer = Answer(
         title="Decisions",
         document=[wire_document(decision, settings=settings, now=as_of) for decision in decisions],

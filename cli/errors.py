@@ -55,6 +55,7 @@ EXIT_CODE_OF_ERROR: dict[str, ExitCode] = {
     "recommender.configuring.settings_check.SettingsError": ExitCode.USAGE,
     "replay.trace.TraceError": ExitCode.USAGE,
     "replay.world.WorldError": ExitCode.USAGE,
+    "spark_features.fleet_decisions.FleetJobError": ExitCode.UNREACHABLE,
     "spark_features.java.JavaError": ExitCode.UNREACHABLE,
     "spark_features.samples.FeaturesError": ExitCode.USAGE,
 }

@@ -14,6 +14,7 @@ from cli.errors import ExitCode
 from cli.keeping import KEPT_DAYS
 from cli.output import Answer, Field, Output, OutputFile, OutputFormat, Table, write_answer
 from cli.progress import Talk
+from cli.spark import Master, spark_beside
 
 if TYPE_CHECKING:
     from spark_features.forecasts import ForecastIssue
@@ -42,6 +43,7 @@ def forecast(
     ] = KEPT_DAYS,
     output: Output = OutputFormat.TABLE,
     output_file: OutputFile = None,
+    master: Master = None,
 ) -> int:
     """Forecast the week ahead of every group, in steps of five minutes, and score the model on its last eight days.
 
@@ -50,7 +52,7 @@ def forecast(
     enough.
     """
     from cli.advise import instant_of
-    from cli.spark import spark_beside, tasks_shown
+    from cli.spark import tasks_shown
     from cli.wiring import settings_of
     from forecasting.fleet import HISTORY_DAYS
     from forecasting.issue import ISSUE_SECONDS, issue_group
@@ -62,7 +64,8 @@ def forecast(
     # The week ahead ends on the eighth day.
     holidays_of = settings.holidays(since.date(), (issued_at + timedelta(days=8)).date())
     talk = Talk()
-    with talk.running(), spark_beside(talk, log_path=settings.state_dir / "spark.log") as starting:
+    log_path = settings.state_dir / "spark.log"
+    with talk.running(), spark_beside(talk, log_path=log_path, master=master) as starting:
         spark = starting.result()
         waiting_for = "the Spark job: a fit, its scores and the week ahead of every group"
         with talk.stage("forecast", waiting_for) as stage, tasks_shown(spark, stage):

@@ -7,8 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from cli.errors import InputError
 from cli.progress import Stage, Talk
 
 if TYPE_CHECKING:
@@ -20,11 +23,23 @@ _LOOK_SECONDS = 0.25
 _JOIN_SECONDS = 1.0
 
 
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark's cluster, as spark://HOST:7077; this machine unless set.")
+]
+
+
 @contextmanager
-def spark_beside(talk: Talk, *, log_path: Path) -> Iterator["Future[SparkSession]"]:
-    """A Spark session that starts in its own thread while the block runs; it is stopped when the block ends."""
+def spark_beside(talk: Talk, *, log_path: Path, master: str | None = None) -> Iterator["Future[SparkSession]"]:
+    """A Spark session that starts in its own thread while the block runs; it is stopped when the block ends.
+
+    It runs on the cluster `master`, without one on this machine, and under spark-submit where that says.
+    Errors: InputError for a `master` under spark-submit.
+    """
+    if master is not None and is_submitted():
+        message = f"--master {master}: under spark-submit its own --master says where the job runs; leave this one out"
+        raise InputError(message)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as thread:
-        starting = thread.submit(_started, talk, log_path)
+        starting = thread.submit(_started, talk, log_path, master)
         try:
             yield starting
         finally:
@@ -57,7 +72,16 @@ def tasks_shown(spark: "SparkSession", stage: Stage) -> Iterator[None]:
         thread.join(_JOIN_SECONDS)
 
 
-def _started(talk: Talk, log_path: Path) -> "SparkSession":
+def is_submitted() -> bool:
+    """True in a program of spark-submit, whose JVM waits on this port."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _started(talk: Talk, log_path: Path, master: str | None) -> "SparkSession":
+    if is_submitted():
+        from spark_features.session import submitted_session
+
+        return submitted_session("lagcast")
     waiting_for = f"starting the JVM, usually 5-12 s; its log: {log_path}"
     with talk.stage("Spark", waiting_for) as stage:
         from spark_features.java import find_java
@@ -67,6 +91,6 @@ def _started(talk: Talk, log_path: Path) -> "SparkSession":
             talk.line(f"    {note}")
         from spark_features.session import spark_session
 
-        session = spark_session("lagcast", java=java, log_path=log_path)
+        session = spark_session("lagcast", java=java, master=master or "local[*]", log_path=log_path)
         stage.note = f"{session.version} {session.sparkContext.master}, Java {java.version} ({java.source})"
     return session

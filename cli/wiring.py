@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cli.progress import Talk
     from cost_model.physics.detected import ObservedGroup, ObservedWorkload
     from cost_model.physics.profile import GroupProfile
-    from recommender.adapters.feature_table import FeatureTable
     from recommender.adapters.kubernetes_client import Connection
     from recommender.adapters.store_sql import SqlDecisionStore
     from recommender.borders import Borders
@@ -31,8 +30,9 @@ if TYPE_CHECKING:
     from recommender.deciding.decision import DecisionSettings
     from recommender.following.grading import MeasuredPause
     from recommender.known_groups import KnownGroups
-    from recommender.ports import Group, Obstacle, Publisher
-    from recommender.run import Recommender
+    from recommender.newest_rows import Histories
+    from recommender.ports import Group, LoopStore, Obstacle, Publisher
+    from recommender.run import Pooling, Recommender
     from recommender.steps import Step
 
 
@@ -76,9 +76,9 @@ def replays_of(settings: "Settings") -> "Replays":
 
 
 def recommender(
-    table: "FeatureTable",
+    table: "Histories",
     settings: "InForce",
-    store: "SqlDecisionStore",
+    store: "LoopStore",
     *,
     publishers: "Sequence[Publisher]" = (),
     obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
@@ -88,12 +88,15 @@ def recommender(
     known_groups: "KnownGroups | None" = None,
     borders: "Borders | None" = None,
     deciding: Event | None = None,
+    pooling: "Pooling | None" = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
     `workloads` tell of the pods that run the groups, where a cluster is followed. `known_groups` are those that the
-    REST service of the same process reads, if there is one.
+    REST service of the same process reads, if there is one. `pooling`: another way to share lessons than among these
+    groups.
     """
+    from cost_model.physics.pooling import pooled_by_kind
     from recommender.adapters.time_limit import TimeLimit
     from recommender.borders import Borders
     from recommender.deciding.decision import priced
@@ -123,6 +126,7 @@ def recommender(
         stops=stops,
         workload_of=workload_of,
         caller=TimeLimit(),
+        pooling=pooled_by_kind if pooling is None else pooling,
         timer=time.perf_counter,
         observe_steps=observe_steps,
         known_groups=KnownGroups() if known_groups is None else known_groups,

@@ -132,6 +132,18 @@ FLEET_ISSUE: tuple[Column, ...] = tuple(
     for column in (*FLEET_FITS, *(column for column in LONG_FORECASTS if column not in FLEET_FITS))
 )
 
+# What a run over a fleet leaves of each group: in the table `decisions` its decision, a Recommendation or a Refusal;
+# in the table `kept` what its next decision depends on. `document` is JSON, or empty for the kind `group`, whose `at`
+# is the last run that decided it; `at` of the others is when they were issued or graded, or began.
+FLEET_STATE: tuple[Column, ...] = (
+    Column(name="table", kind="string"),
+    Column(name="cluster", kind="string"),
+    Column(name="group", kind="string"),
+    Column(name="kind", kind="string"),
+    Column(name="at", kind="timestamp"),
+    Column(name="document", kind="string"),
+)
+
 # Each table is a folder of this name, and in it each issue of the fleet is one file in the folder of its day. Both are
 # patterns of the issue's instant, in UTC.
 FLEET_FITS_FOLDER = "fleet_fits"

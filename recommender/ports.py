@@ -96,13 +96,11 @@ class FleetTotal(NamedTuple):
     paid_per_hour: float
 
 
-class DecisionStore(Protocol):
-    """Keeps every decision that was published and every move that was graded: a saved record is never changed.
+class LoopStore(Protocol):
+    """What the loop writes to a store, and reads of it: for each group what its next decision depends on, and holds.
 
-    It keeps the holds in force, too, at most one for each scope, and the last day of each group's account.
-
-    Both come back equal to the saved ones; in a list, one that cannot be read is a refusal with that reason. Errors:
-    UnavailableError where the store does not respond.
+    Decisions and moves come back equal to the saved ones. Errors: UnavailableError where the store does not respond,
+    MalformedError on a record that cannot be read, where there is no other in its place.
     """
 
     def save(self, decision: Decision, account: Sequence[AccountPart] = ()) -> None:
@@ -121,12 +119,43 @@ class DecisionStore(Protocol):
         """The parts of the group's account that began at `since` or later, oldest first."""
         ...
 
-    def latest(self, cluster: str, group: str) -> Decision | None:
-        """The decision issued last for this group, be it advice or a refusal."""
-        ...
-
     def latest_recommendation(self, cluster: str, group: str) -> Recommendation | None:
         """The advice issued last for this group, however many refusals came after it."""
+        ...
+
+    def thin(self, *, now: datetime) -> int:
+        """Delete decisions that are no longer needed; returns the number of deleted ones. Accounts are kept for a day.
+
+        Older than a day: those that repeat an earlier decision of the group in the same clock hour. Older than 90 days:
+        all but the last one of each group. Graded moves stay: learning needs them.
+        """
+        ...
+
+    def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
+        """Keep all of `moves` or, on an error, none; a kept move with the same group and instant stays."""
+        ...
+
+    def holds(self, *, now: datetime) -> tuple[Hold, ...]:
+        """The holds in force, oldest first."""
+        ...
+
+    def outcomes(
+        self, cluster: str, group: str, *, limit: int, before: datetime | None = None
+    ) -> tuple[GradedMove, ...]:
+        """The group's last `limit` graded moves, newest first: all, or those graded earlier than `before`."""
+        ...
+
+
+class DecisionStore(LoopStore, Protocol):
+    """Keeps every decision that was published and every move that was graded: a saved record is never changed.
+
+    It keeps the holds in force, too, at most one for each scope, and the last day of each group's account.
+
+    In a list, a decision that cannot be read is a refusal with that reason.
+    """
+
+    def latest(self, cluster: str, group: str) -> Decision | None:
+        """The decision issued last for this group, be it advice or a refusal."""
         ...
 
     def by_id(self, decision_id: str) -> Decision | None:
@@ -173,34 +202,12 @@ class DecisionStore(Protocol):
         """The last decisions of all groups together, as of `now`, by currency; no document is read."""
         ...
 
-    def thin(self, *, now: datetime) -> int:
-        """Delete decisions that are no longer needed; returns the number of deleted ones. Accounts are kept for a day.
-
-        Older than a day: those that repeat an earlier decision of the group in the same clock hour. Older than 90 days:
-        all but the last one of each group. Graded moves stay: learning needs them.
-        """
-        ...
-
-    def keep_outcomes(self, moves: Sequence[GradedMove]) -> None:
-        """Keep all of `moves` or, on an error, none; a kept move with the same group and instant stays."""
-        ...
-
     def place_hold(self, hold: Hold) -> None:
         """Keep `hold`, in place of one with the same scope."""
         ...
 
     def release_hold(self, scope: HoldScope) -> Hold | None:
         """Remove the hold with exactly this scope; returns it, or None where there is none."""
-        ...
-
-    def holds(self, *, now: datetime) -> tuple[Hold, ...]:
-        """The holds in force, oldest first."""
-        ...
-
-    def outcomes(
-        self, cluster: str, group: str, *, limit: int, before: datetime | None = None
-    ) -> tuple[GradedMove, ...]:
-        """The group's last `limit` graded moves, newest first: all, or those graded earlier than `before`."""
         ...
 
 

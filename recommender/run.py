@@ -3,7 +3,7 @@
 `now` is an argument of every step. Only `run_forever` waits, by the `instants` that it is given.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ import structlog
 from cost_model.physics.detected import ObservedGroup, ObservedWorkload, observed_in
 from cost_model.physics.learned import Learned
 from cost_model.physics.pods import MembersChange, changes_in, start_up_of
-from cost_model.physics.pooling import pooled
+from cost_model.physics.pooling import pooled_by_kind
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
 from forecasting.refusal import Refusal
@@ -34,8 +34,8 @@ from recommender.obstacles import failure, outage, refused
 from recommender.ports import (
     AccountPart,
     AdapterError,
-    DecisionStore,
     Group,
+    LoopStore,
     Obstacle,
     Publisher,
     UnavailableError,
@@ -49,6 +49,8 @@ from recommender.steps import Step, StepTimes, Timer
 ProfileOf = Callable[[str, str, ObservedGroup], GroupProfile | None]
 # What the cluster tells of the workload of (cluster, group); None where it tells nothing.
 WorkloadOf = Callable[[str, str], ObservedWorkload | None]
+# From what each group has learned from its own moves, by its kind, to what each kind begins from.
+Pooling = Callable[[Iterable[tuple[GroupKind, Learned]]], Mapping[GroupKind, SimilarGroups | None]]
 # Settings of decisions on (cluster, group).
 SettingsOf = Callable[[str, str], DecisionSettings]
 
@@ -77,7 +79,7 @@ class Report(Protocol):
 
 
 @dataclass(slots=True)
-class _Watched:
+class Watched:
     """The state that the loop keeps of one group between two cycles."""
 
     session: Session
@@ -87,6 +89,11 @@ class _Watched:
     changes: tuple[MembersChange, ...]
     seen_until: datetime
     failure: str | None = None
+
+    @property
+    def lesson(self) -> tuple[GroupKind, Learned]:
+        """The group's kind, and what its own moves may teach other groups of it."""
+        return kind_of(self.profile), self.session.own_lessons
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,7 +106,8 @@ class Recommender:
     again in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
-    cycle, and `observe_steps` gets the seconds of each when the cycle is over. Holds of the store are in force from the
+    cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
+    of a kind have learned. Holds of the store are in force from the
     next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `known_groups` has
     what is known of each group, and `deciding` is set during a cycle, for other threads.
     """
@@ -107,7 +115,7 @@ class Recommender:
     histories: Histories
     profile_of: ProfileOf
     settings: DecisionSettings
-    store: DecisionStore
+    store: LoopStore
     timer: Timer
     settings_of: SettingsOf | None = None
     publishers: Sequence[Publisher] = ()
@@ -115,13 +123,14 @@ class Recommender:
     stops: Callable[[Group], Sequence[MeasuredPause]] = lambda _: ()
     workload_of: WorkloadOf = lambda _cluster, _group: None
     caller: Caller = call
+    pooling: Pooling = pooled_by_kind
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
     known_groups: KnownGroups = field(default_factory=KnownGroups)
     borders: Borders = field(default_factory=Borders)
     deciding: Event = field(default_factory=Event)
-    _watched: dict[Group, _Watched] = field(default_factory=dict)
-    _similar: dict[GroupKind, SimilarGroups | None] = field(default_factory=dict)
+    _watched: dict[Group, Watched] = field(default_factory=dict)
+    _similar: Mapping[GroupKind, SimilarGroups | None] = field(default_factory=dict)
     _holds: tuple[Hold, ...] = ()
     _tidied_at: datetime | None = None
     _latest_keys: dict[Group, tuple[str | int, ...]] = field(default_factory=dict)
@@ -262,12 +271,21 @@ class Recommender:
     def _share_lessons(self) -> None:
         """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""
         with self.borders.around("step", "lessons"):
-            lessons: dict[GroupKind, list[Learned]] = {}
-            for watched in self._watched.values():
-                lessons.setdefault(kind_of(watched.profile), []).append(watched.session.own_lessons)
-            self._similar = {kind: pooled(each) for kind, each in lessons.items()}
+            self._similar = self.pooling(watched.lesson for watched in self._watched.values())
             for watched in self._watched.values():
                 watched.session.start_from(self._similar[kind_of(watched.profile)])
+
+    def open(self, group: Group, *, now: datetime) -> Watched | None:
+        """The state of a group before its first decision, of which `resume` makes it; None for one that is left out.
+
+        Errors: whatever makes the decision a refusal.
+        """
+        self._session(group, NewestRows(self.histories, seen=(), until=now), now=now)
+        return self._watched.get(group)
+
+    def resume(self, group: Group, watched: Watched) -> None:
+        """Go on with the state that another recommender, of the same settings, has opened at the same instant."""
+        self._watched[group] = watched
 
     def tidy(self, *, now: datetime) -> None:
         """Once an hour, delete decisions from the store that are no longer needed."""
@@ -304,7 +322,7 @@ class Recommender:
     def start_anew(self) -> None:
         """Drop all state but table and store, as after a restart, because another recommender has led meanwhile."""
         self._watched.clear()
-        self._similar.clear()
+        self._similar = {}
         self.known_groups.clear()
         self._latest_keys.clear()
         self._long_decisions.clear()
@@ -384,11 +402,11 @@ class Recommender:
         for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
-        self._watched[group] = _Watched(session, profile, settings, observed, changes_in(rows), seen_until)
+        self._watched[group] = Watched(session, profile, settings, observed, changes_in(rows), seen_until)
         self._show_workload(group, self._watched[group])
         return session
 
-    def _show_workload(self, group: Group, watched: _Watched) -> None:
+    def _show_workload(self, group: Group, watched: Watched) -> None:
         """Let the session know how long the pods of the group's workload take to start."""
         workload = self.workload_of(*group)
         if workload is None:
@@ -403,7 +421,7 @@ class Recommender:
         if watched.failure is not None and watched.failure != before:
             _log.warning("failing_forecaster", cluster=group[0], group=group[1], sentence=watched.failure)
 
-    def _as_before(self, watched: _Watched, group: Group, settings: DecisionSettings) -> bool:
+    def _as_before(self, watched: Watched, group: Group, settings: DecisionSettings) -> bool:
         """True if the profile and settings of the group have not changed since its session began."""
         return watched.settings == settings and self.profile_of(*group, watched.observed) == watched.profile
 

@@ -16,7 +16,7 @@ from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
 from spark_features.rollups import rollup
 from spark_features.samples import FeaturesError, SampleFiles, find_samples, reading, require_folder
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
-from spark_features.session import SQL_SETTINGS
+from spark_features.session import submitted_session
 from spark_features.table import Part, fresh_folder, parts_in, read_manifest, swap, writing
 from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
@@ -74,8 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from", type=date.fromisoformat, dest="first", metavar="DAY", help="first day to write (UTC)")
     parser.add_argument("--to", type=date.fromisoformat, dest="last", metavar="DAY", help="last day to write (UTC)")
     options = parser.parse_args(arguments)
-    # spark-submit decides where the job runs, and on which Java.
-    spark = SparkSession.builder.appName("lagcast features").config(map=dict(SQL_SETTINGS)).getOrCreate()
+    spark = submitted_session("lagcast features")
     try:
         run = build_features(spark, options.samples, options.out, first=options.first, last=options.last)
     except FeaturesError as error:

@@ -10,8 +10,7 @@ issue. Files that a killed run left in OUT/.unfinished are no issue, and the nex
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -30,14 +29,12 @@ from forecasting.columns import (
     LONG_FORECASTS_FOLDER,
 )
 from spark_features.fleet import FLEET_INTERVAL_SECONDS, fit_fleet
+from spark_features.pinned import parts_of, pinned, scratch
 from spark_features.samples import FeaturesError
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, spark_schema
-from spark_features.table import Part, read_manifest, writing
+from spark_features.table import writing
 
 _UNFINISHED = ".unfinished"
-
-# A table that changes during this many reads in a row is being written faster than it can be read.
-_MOST_TRIES = 5
 
 # A group's week is about 130 kB: fifty groups share a row group, and a reader of one group skips the other row groups.
 _ROW_GROUP_BYTES = 8 * 2**20
@@ -93,16 +90,16 @@ def issue_forecasts(
     Errors: FeaturesError if no row lies in that span, and if another run is writing.
     """
     days = (since.date().isoformat(), issued_at.date().isoformat())
-    if not _minute_parts(features_dir, days):
+    if not parts_of(features_dir, days, interval_seconds=FLEET_INTERVAL_SECONDS):
         span = f"between {since.isoformat()} and {issued_at.isoformat()}"
         message = (
             f"{features_dir} holds no minutes {span}; run `lagcast features` for these days, or choose another --at"
         )
         raise FeaturesError(message)
-    with writing(out_dir), _scratch(out_dir / _UNFINISHED) as unfinished:
-        pinned = _pinned(features_dir, unfinished / "minutes", days)
+    with writing(out_dir), scratch(out_dir / _UNFINISHED) as unfinished:
+        files = pinned(features_dir, unfinished / "minutes", days, interval_seconds=FLEET_INTERVAL_SECONDS)
         ends_at = F.col("interval_end_at")
-        minutes = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(pinned))
+        minutes = spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(str(files))
         minutes = minutes.where((ends_at > F.lit(since)) & (ends_at <= F.lit(issued_at)))
         # Written once, because both tables are made from it and fits take long.
         issue = unfinished / "issue"
@@ -136,63 +133,6 @@ def _summed_up(fits: DataFrame) -> tuple[IssuedGroup, ...]:
         F.when(scored > 0, covered / scored).alias("band_coverage_fraction"),
     )
     return tuple(IssuedGroup(**row.asDict()) for row in groups.orderBy("cluster", "group").collect())
-
-
-@contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """An empty folder, removed at the end of the block; files that a killed run left in it are removed first."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _minute_parts(features_dir: Path, days: tuple[str, str]) -> list[Part]:
-    """The feature table's parts with one-minute rows, from the first to the last of these days."""
-    first, last = days
-    parts = read_manifest(features_dir).parts
-    return [part for part in parts if part.interval_seconds == FLEET_INTERVAL_SECONDS and first <= part.date <= last]
-
-
-def _pinned(features_dir: Path, folder: Path, days: tuple[str, str]) -> Path:
-    """Link the files of these days' one-minute rows into `folder`, and return it.
-
-    The features job removes a folder two runs after it has replaced it. With a run every two minutes that is before
-    Spark has read a large table.
-    """
-    for _ in range(_MOST_TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        try:
-            for part in _minute_parts(features_dir, days):
-                for file in _files(features_dir / part.folder):
-                    _link(file, folder / f"{part.date}-{file.name}")
-        except FileNotFoundError:
-            continue  # replaced since we read the manifest
-        return folder
-    message = f"{features_dir} was replaced during {_MOST_TRIES} reads in a row; write it less often"
-    raise FeaturesError(message)
-
-
-def _files(folder: Path) -> list[Path]:
-    """The parquet files of one part. Errors: FileNotFoundError if there are none, as a listed part has at least one."""
-    files = list(folder.glob("*.parquet"))
-    if not files:
-        message = f"{folder} holds no parquet file"
-        raise FileNotFoundError(message)
-    return files
-
-
-def _link(file: Path, name: Path) -> None:
-    """Make `name` a link to the file, or a copy on another disk."""
-    try:
-        name.hardlink_to(file)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(file, name)
 
 
 def _forget(folder: Path, *, before: date) -> None:

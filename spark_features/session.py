@@ -27,11 +27,13 @@ SQL_SETTINGS: dict[str, str] = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # The old default, INT96, is known to Spark only by convention.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # As in every command: sums of several threads differ in their last bits, and the matrices are small.
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
 }
 
-_LOCAL_SETTINGS: dict[str, str] = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+# Workers of this machine alone ask its driver.
+_LOOPBACK: dict[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_QUIET: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
@@ -43,7 +45,8 @@ def spark_session(
 ) -> SparkSession:
     """The running session, or a new one: 2-5 s. All output of the JVM goes to `log_path`, never to stderr.
 
-    `memory` is the driver's heap in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON if it is not set, in the
+    `master` is Spark's; of a cluster, its workers have to reach this machine by its name. `memory` is the driver's heap
+    in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON if it is not set, in the
     environment of this process, from which Spark's launcher and its workers read them.
     Errors: JavaError if the JVM does not start, with its last line of output.
     """
@@ -53,7 +56,9 @@ def spark_session(
     # By default workers use `python3` from PATH, which may lack pandas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
-    conf.setAll([*SQL_SETTINGS.items(), *_LOCAL_SETTINGS.items(), ("spark.driver.memory", memory)])
+    conf.setAll([*SQL_SETTINGS.items(), *_QUIET.items(), ("spark.driver.memory", memory)])
+    if master.startswith("local"):
+        conf.setAll([*_LOOPBACK.items()])
     # The parallel collector: short jobs on few cores do not profit from G1's background threads.
     conf.set("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
     log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +67,11 @@ def spark_session(
         gateway = _start_jvm(conf, java, log_path)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     return SparkSession(SparkContext(conf=conf))
+
+
+def submitted_session(app_name: str) -> SparkSession:
+    """The session of a program of spark-submit, which decides where the job runs, and on which Java."""
+    return SparkSession.builder.appName(app_name).config(map=dict(SQL_SETTINGS)).getOrCreate()
 
 
 def _start_jvm(conf: SparkConf, java: JavaRuntime, log_path: Path) -> JavaGateway:

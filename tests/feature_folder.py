@@ -9,7 +9,13 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
+from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval
+
+_KINDS = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
+SCHEMA = pa.schema(
+    [(column.name, (_KINDS | {"timestamp": pa.timestamp("us", tz="UTC")})[column.kind]) for column in GROUP_INTERVALS]
+)
 
 
 def steady_hour(table: Path, groups: Sequence[str], *, end_at: datetime) -> Path:
@@ -32,7 +38,7 @@ def add_rows(table: Path, rows: Iterable[GroupInterval]) -> None:
         for seconds in (15, 3600):
             folder = Path("versions", f"v{version}", f"interval_seconds={seconds}", f"date={date}")
             (table / folder).mkdir(parents=True)
-            pq.write_table(pa.Table.from_pylist(of_date), table / folder / "part-0.parquet")
+            pq.write_table(pa.Table.from_pylist(of_date, SCHEMA), table / folder / "part-0.parquet")
             parts.append({"interval_seconds": seconds, "date": date, "folder": str(folder), "rows": len(of_date)})
     manifest = {
         "format": "lagcast group_intervals",

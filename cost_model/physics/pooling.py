@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from cost_model.physics.learned import Learned
-from cost_model.physics.similar import SimilarGroups
+from cost_model.physics.similar import GroupKind, SimilarGroups
 
 # With three groups the median is a group that another one agrees with, or lies between: one outlier decides nothing.
 LEAST_GROUPS = 3
@@ -28,6 +28,14 @@ def pooled(lessons: Iterable[Learned]) -> SimilarGroups | None:
         ungraceful_share=_median([each.ungraceful_share for each in measured if each.ungraceful_share is not None]),
         start_up_seconds=_median([each.start_up_seen.value for each in measured if each.start_up_seen is not None]),
     )
+
+
+def pooled_by_kind(lessons: Iterable[tuple[GroupKind, Learned]]) -> dict[GroupKind, SimilarGroups | None]:
+    """What the groups of each kind have taught together: `pooled` for every kind among `lessons`."""
+    of_kind: dict[GroupKind, list[Learned]] = {}
+    for kind, learned in lessons:
+        of_kind.setdefault(kind, []).append(learned)
+    return {kind: pooled(each) for kind, each in of_kind.items()}
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -127,12 +127,12 @@ class FeatureTable:
     ) -> list[GroupInterval]:
         """The group's rows that end after `since` and no later than `until`, oldest first; unknown values are None."""
         of_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-        return _rows(self._intervals(of_group, interval_seconds=interval_seconds, since=since, until=until))
+        return rows_of(self._intervals(of_group, interval_seconds=interval_seconds, since=since, until=until))
 
     def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], list[GroupInterval]]:
         """The base rows of every group that end after `since` and no later than `until`, oldest first, in one read."""
         of_group: dict[tuple[str, str], list[GroupInterval]] = {}
-        for row in _rows(self._intervals(None, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)):
+        for row in rows_of(self._intervals(None, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)):
             of_group.setdefault((row.cluster, row.group), []).append(row)
         return of_group
 
@@ -308,8 +308,8 @@ def _files(folder: Path) -> list[str]:
     return files
 
 
-def _rows(table: pa.Table) -> list[GroupInterval]:
-    """Row objects from whole columns: 80,640 of them in well under a second."""
+def rows_of(table: pa.Table) -> list[GroupInterval]:
+    """Row objects from whole columns, in their order: 80,640 of them in well under a second."""
     columns = {name: table[name].to_pylist() for name in _NAMES if name != "interval_end_at"}
     columns["interval_end_at"] = [_instant(us) for us in table["interval_end_at"].cast(pa.int64()).to_pylist()]
     names = tuple(columns)

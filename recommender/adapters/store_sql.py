@@ -263,7 +263,7 @@ class SqlDecisionStore:
         )
         of_groups = sa.select(*shown).where(_COLUMNS.newest, *_named(cluster, group))
         found = self._rows(of_groups.group_by(_COLUMNS.currency).order_by(_COLUMNS.currency.nulls_first()))
-        return tuple(FleetTotal(*row) for row in found)
+        return tuple(FleetTotal._make(row) for row in found)
 
     def thin(self, *, now: datetime) -> int:
         """Delete repetitions older than a day, and decisions older than 90 days; returns how many were deleted."""

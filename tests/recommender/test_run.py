@@ -68,6 +68,12 @@ def make(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Cal
     return build
 
 
+def store_of(loop: Recommender) -> SqlDecisionStore:
+    """The store of a recommender of `make`."""
+    assert isinstance(loop.store, SqlDecisionStore)
+    return loop.store
+
+
 def test_a_decision_is_kept_and_published(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:
@@ -76,7 +82,7 @@ def test_a_decision_is_kept_and_published(
     loop = make(Rows(hour), [received])
     (decision,) = loop.run_once(now=now)
     assert isinstance(decision, Recommendation)
-    assert loop.store.latest("c", "orders") == decision
+    assert store_of(loop).latest("c", "orders") == decision
     assert received.decisions == [decision]
 
 
@@ -133,7 +139,7 @@ def test_p20_a_hold_is_in_force_from_the_next_cycle_on_and_costs_no_state(
     loop = make(rows)
     loop.namespace_of = lambda _cluster, group: "shop" if group == "orders" else None
     scope = HoldScope(namespace="shop")
-    loop.store.place_hold(Hold(scope=scope, reason="sale", placed_at=now, until=now + timedelta(minutes=2)))
+    store_of(loop).place_hold(Hold(scope=scope, reason="sale", placed_at=now, until=now + timedelta(minutes=2)))
     reasons = []
     for minute in range(3):
         (decision,) = loop.run_once(now=now + timedelta(minutes=minute))
@@ -149,7 +155,7 @@ def test_p17_while_the_store_does_not_answer_groups_are_refused_and_the_next_cyc
     """Nothing is advised that is not stored, nothing moves that somebody has stopped, and no state is lost."""
     publisher, rows = RecordingPublisher(), [replace(each, group=group) for group in ("a", "b", "c") for each in hour]
     loop = make(Rows(rows), [publisher])
-    loop.store.place_hold(Hold(scope=HoldScope(group="a"), reason="sale", placed_at=now))
+    store_of(loop).place_hold(Hold(scope=HoldScope(group="a"), reason="sale", placed_at=now))
     loop.run_once(now=now)
     with pytest.MonkeyPatch.context() as away:
         calls = Mock(side_effect=UnavailableError("the database is away"))
@@ -174,7 +180,7 @@ def test_p17_while_the_table_cannot_be_read_known_groups_are_refused_and_stored(
         (refusal,) = loop.run_once(now=later)
     assert isinstance(refusal, Refusal)
     assert (refusal.reason, refusal.sentence) == ("source_unreachable", "the folder is away")
-    assert loop.store.latest("c", "orders") == refusal
+    assert store_of(loop).latest("c", "orders") == refusal
     (decision,) = loop.run_once(now=later + timedelta(minutes=1))
     assert isinstance(decision, Recommendation)
 
@@ -189,11 +195,11 @@ def test_a_group_whose_decisions_take_long_rests_and_a_hold_is_in_force_all_the_
     first, second, resting = (loop.run_once(now=now + timedelta(seconds=15 * step))[0] for step in range(3))
     assert publisher.decisions == [first, second]
     assert resting is second
-    loop.store.place_hold(Hold(scope=HoldScope(group="orders"), reason="sale", placed_at=now))
+    store_of(loop).place_hold(Hold(scope=HoldScope(group="orders"), reason="sale", placed_at=now))
     (held,) = loop.run_once(now=now + timedelta(seconds=45))
     assert isinstance(held, Recommendation)
     assert held.binding_rule == "hold"
-    loop.store.release_hold(HoldScope(group="orders"))
+    store_of(loop).release_hold(HoldScope(group="orders"))
     (after,) = loop.run_once(now=now + timedelta(hours=1))
     assert after is publisher.decisions[-1]
     assert len(publisher.decisions) == 4
@@ -358,7 +364,7 @@ def test_a_graded_move_is_kept_with_its_expectation(taught: tuple[Recommender, R
     """The advice of the move is found by its id; its price and its stop are stored beside the outcome."""
     loop, _, _ = taught
     first = loop.store.outcomes("c", "orders", limit=10)[-1]
-    advice = loop.store.by_id(first.outcome.advised_as or "")
+    advice = store_of(loop).by_id(first.outcome.advised_as or "")
     assert isinstance(advice, Recommendation)
     assert first.promised is not None
     assert (first.promised.chosen, first.promised.saving) == (advice.chosen.total, advice.saving)
@@ -496,7 +502,7 @@ def test_a_failing_publisher_does_not_stop_the_cycle(
     loop = make(Rows(hour), [failing, received])
     (decision,) = loop.run_once(now=now)
     assert received.decisions == [decision]
-    assert loop.store.latest("c", "orders") == decision
+    assert store_of(loop).latest("c", "orders") == decision
 
 
 def test_the_loop_decides_at_each_instant_and_ends_with_them(
@@ -636,7 +642,7 @@ def test_each_step_of_a_cycle_is_timed(
     logged = CapturingLogger()
     monkeypatch.setattr("recommender.run._log", logged)
     loop = make(Rows(hour))
-    metrics = Metrics(loop.store, clock=lambda: now, version="1")
+    metrics = Metrics(store_of(loop), clock=lambda: now, version="1")
     loop.timer, loop.observe_steps = map(float, count()).__next__, metrics.observe_steps
     loop.run_once(now=now)
     took = {"read": 2.0, "forecast": 1.0, "decide": 1.0, "store": 2.0, "publish": 1.0}

@@ -196,7 +196,7 @@ def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(
             shutil.rmtree(folder / "features" / part.folder)
         return fit_fleet(*positional, **named)  # type: ignore[arg-type]  # handed on
 
-    monkeypatch.setattr("spark_features.forecasts._link", replaced_while_linking)
+    monkeypatch.setattr("spark_features.pinned._link", replaced_while_linking)
     monkeypatch.setattr("spark_features.forecasts.fit_fleet", read_after_removal)
     issued = issue()
     assert (issued.forecast_groups, issued.refused_groups) == (2, 2)

@@ -1,0 +1,227 @@
+"""Measures `lagcast recommend --on-spark` for a fleet of generated groups.
+
+    python -m benchmarks.speed.fleet_spark --groups 10000 --workers 3 --out FILE          or: make bench-fleet-spark
+
+Nothing is set of the groups, each a day's wave with noise of its own. A Spark cluster is started for them: a master and
+the workers, one core each. Three sizes up to that many groups are run, each as the command is, in a new process with
+new executors. A line through their seconds tells what 100,000 groups take. Beside that some groups are decided in this
+process, for the time of each part. Prints the figures beside their bars, and writes them as JSON; the exit code is 1
+where a bar is missed.
+"""
+
+import argparse
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
+import structlog
+
+from benchmarks.command import swap_in
+from benchmarks.speed.fleet import SCHEMA
+from cli.fleet import fleet_work
+from forecasting.columns import BASE_INTERVAL_SECONDS
+from recommender.adapters.feature_table import FeatureTable
+from recommender.configuring.settings import load_settings
+from spark_features.table import fresh_folder, parts_in, read_manifest, swap, writing
+from tests.live.harness.spark_cluster import SparkCluster, spark_cluster
+
+END_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+PARTITIONS, MEMBERS = 24, 8
+# 10,000 groups in ten minutes, and ten times as many in ten times as long.
+MOST_SECONDS, OF_GROUPS = 600.0, 10_000
+FAR_GROUPS = 100_000
+# The sizes lie on a line where none is further from it than this share of its seconds.
+MOST_OFF_SHARE = 0.15
+_SHARES = (0.1, 0.3, 1.0)
+_SAMPLED_GROUPS = 20
+_CHUNK_GROUPS = 500
+_NOTHING_KEPT = pa.schema([("kind", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("document", pa.string())])
+
+
+def main() -> int:
+    """Read the arguments, measure, print tables, write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--hours", type=float, default=1.0, help="hours of rows of each group")
+    parser.add_argument("--row-seconds", type=int, default=60, help="seconds of one row: 15 to 60")
+    parser.add_argument("--out", type=Path, required=True, help="the file of figures, JSON")
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    rows = max(1, int(options.hours * 3600 / options.row_seconds))
+    with (
+        tempfile.TemporaryDirectory() as name,
+        spark_cluster(Path(name) / "cluster", workers=options.workers) as cluster,
+    ):
+        sizes = [max(1, round(share * options.groups)) for share in _SHARES]
+        parts = parts_of_a_group(Path(name), rows=rows, row_seconds=options.row_seconds)
+        runs = [run_of(Path(name), cluster, groups=size, rows=rows, row_seconds=options.row_seconds) for size in sizes]
+    figures = figures_of(runs, parts, workers=options.workers, rows=rows, row_seconds=options.row_seconds)
+    swap_in(json.dumps(figures, indent=1) + "\n", options.out)
+    return print_figures(figures)
+
+
+def run_of(folder: Path, cluster: SparkCluster, *, groups: int, rows: int, row_seconds: int) -> dict[str, float]:
+    """Seconds of the command over a new table of so many groups, and how many of them got advice."""
+    features, out = folder / f"features-{groups}", folder / "decisions.json"
+    write_table(features, groups=groups, rows=rows, row_seconds=row_seconds)
+    words = ["--features", features, "--now", END_AT.isoformat(), "--on-spark", "--master", cluster.master]
+    command = [sys.executable, "-m", "cli.main", "recommend", *words, "--state-dir", folder / "state"]
+    began = time.perf_counter()
+    done = subprocess.run(  # noqa: S603  # our own command
+        [*map(str, command), "-o", "json", "--output-file", str(out)], capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - began
+    if done.returncode:
+        message = f"the run over {groups:,} groups failed: {done.stderr[-2000:]}"
+        raise RuntimeError(message)
+    sys.stderr.write(done.stderr)
+    decided = json.loads(out.read_text())
+    advised = sum(each["kind"] == "Recommendation" for each in decided)
+    return {
+        "groups": groups,
+        "decided": len(decided),
+        "advised": advised,
+        "seconds": seconds,
+    }
+
+
+def parts_of_a_group(folder: Path, *, rows: int, row_seconds: int) -> dict[str, float]:
+    """The median milliseconds of each part of a group in a warm process, and the size of an opened group in kB."""
+    features = folder / "sample"
+    write_table(features, groups=_SAMPLED_GROUPS, rows=rows, row_seconds=row_seconds)
+    work = fleet_work(load_settings(None, {"LAGCAST_STATE_DIR": str(folder / "state")}), holds=(), now=END_AT)
+    kept = _NOTHING_KEPT.empty_table()
+    files = sorted((features / "versions").rglob(f"interval_seconds={BASE_INTERVAL_SECONDS}/*/*.parquet"))
+    table = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files])
+    taken: list[tuple[float, float, int]] = []
+    for group in FeatureTable(features).groups():
+        of_group = table.filter(pc.equal(table["group"], group[1]))
+        began = time.process_time()
+        lesson, opened = work.open_group(group, of_group, kept, is_listed=True, lost=None)
+        opened_at = time.process_time()
+        work.decide_group(opened, work.pooled([lesson] if lesson is not None else []))
+        taken.append((opened_at - began, time.process_time() - opened_at, len(opened)))
+    opening, deciding, sizes = zip(*taken[1:], strict=True)  # the first one compiles
+    return {
+        "open_milliseconds": 1000.0 * median(opening),
+        "decide_milliseconds": 1000.0 * median(deciding),
+        "opened_kilobytes": median(sizes) / 1000.0,
+    }
+
+
+def write_table(features: Path, *, groups: int, rows: int, row_seconds: int) -> None:
+    """The feature table of a generated fleet: base rows, and the last hour of each group."""
+    with writing(features):
+        folder = fresh_folder(features, version=1)
+        for seconds, length, count in ((BASE_INTERVAL_SECONDS, row_seconds, rows), (3600, 3600, 1)):
+            ends_at = [END_AT - timedelta(seconds=length * back) for back in reversed(range(count))]
+            for day, first, last in _days(ends_at):
+                part = folder / f"interval_seconds={seconds}" / f"date={day}"
+                part.mkdir(parents=True)
+                with pq.ParquetWriter(part / "part-0.parquet", SCHEMA) as file:
+                    for chunk in range(0, groups, _CHUNK_GROUPS):
+                        names = range(chunk, min(groups, chunk + _CHUNK_GROUPS))
+                        file.write_table(_rows(names, ends_at[first:last], seconds=length))
+        after = read_manifest(features).replaced_by(parts_in(features, folder))
+        swap(features, before=read_manifest(features), after=after)
+
+
+def _days(ends_at: Sequence[datetime]) -> Iterator[tuple[str, int, int]]:
+    """Each day with the places of its first row and of the one after its last; midnight belongs to the day before."""
+    days = [(end_at - timedelta(microseconds=1)).date().isoformat() for end_at in ends_at]
+    for day in sorted(set(days)):
+        yield day, days.index(day), len(days) - days[::-1].index(day)
+
+
+def _rows(groups: range, ends_at: Sequence[datetime], *, seconds: int) -> pa.Table:
+    """Rows sorted by group and time: a wave of a day with a level and a phase of its own, and noise of a twentieth."""
+    generator = np.random.default_rng(groups.start)
+    shape = (len(groups), len(ends_at))
+    levels, phases = generator.uniform(2000.0, 6000.0, (len(groups), 1)), generator.uniform(0.0, 1.0, (len(groups), 1))
+    days = np.array([end_at.timestamp() / 86_400.0 for end_at in ends_at])
+    rates = levels * (1.0 + 0.3 * np.sin(2.0 * np.pi * (days + phases))) * np.exp(generator.normal(0.0, 0.05, shape))
+    known: Mapping[str, object] = {
+        "group": np.repeat([f"g{group:06}" for group in groups], len(ends_at)),
+        "interval_end_at": list(ends_at) * len(groups),
+        "produce_messages_per_second": rates.ravel(),
+        "consume_messages_per_second": rates.ravel(),
+        "lag_messages": 2.5 * rates.ravel(),
+    }
+    same: dict[str, object] = {field.name: 0 for field in SCHEMA if field.name.endswith("_count")}
+    same |= {"cluster": "c", "topics": "orders", "interval_seconds": seconds, "lag_seconds": 2.5, "members": MEMBERS}
+    same |= {"partitions": PARTITIONS, "sampled_partitions": PARTITIONS, "group_state": "STABLE", "in_rebalance": False}
+    size = shape[0] * shape[1]
+    return pa.table(
+        [
+            pa.array(known[field.name], field.type)
+            if field.name in known
+            else pa.repeat(pa.scalar(same.get(field.name), field.type), size)
+            for field in SCHEMA
+        ],
+        schema=SCHEMA,
+    )
+
+
+def figures_of(
+    runs: Sequence[Mapping[str, float]], parts: Mapping[str, float], *, workers: int, rows: int, row_seconds: int
+) -> dict[str, Any]:
+    """What was measured, the line through it, and the bars."""
+    groups, seconds = (np.array([run[name] for run in runs]) for name in ("groups", "seconds"))
+    each, start = (float(value) for value in np.polyfit(groups, seconds, 1))
+    off = float(np.max(np.abs(seconds - (start + each * groups)) / seconds))
+    at_bar, far = start + each * OF_GROUPS, start + each * FAR_GROUPS
+    return {
+        "cores": os.cpu_count(),
+        "workers": workers,
+        "rows_a_group": rows,
+        "row_seconds": row_seconds,
+        "runs": list(runs),
+        "part_of_a_group": dict(parts),
+        "line": {"start_seconds": start, "seconds_a_group": each, "most_off_share": off},
+        "bars": [
+            {"bar": f"{OF_GROUPS:,} groups, seconds", "is": at_bar, "most": MOST_SECONDS},
+            {
+                "bar": f"{FAR_GROUPS:,} groups, seconds by the line",
+                "is": far,
+                "most": MOST_SECONDS * FAR_GROUPS / OF_GROUPS,
+            },
+            {"bar": "furthest size from the line, share", "is": off, "most": MOST_OFF_SHARE},
+        ],
+    }
+
+
+def print_figures(figures: Mapping[str, Any]) -> int:
+    """Print all of it as tables; 1 where a bar is missed."""
+    machine = f"{figures['workers']} workers on {figures['cores']} cores"
+    print(f"{machine}; {figures['rows_a_group']} rows a group of {figures['row_seconds']} s\n")
+    print("| groups | advice | seconds |")
+    print("|---:|---:|---:|")
+    for run in figures["runs"]:
+        print(f"| {run['groups']:,} | {run['advised']:,} | {run['seconds']:.0f} |")
+    print("\n| part of a group | median |")
+    print("|---|---:|")
+    for name, value in figures["part_of_a_group"].items():
+        print(f"| {name.replace('_', ', ')} | {value:.1f} |")
+    print("\n| bar | measured | most |")
+    print("|---|---:|---:|")
+    for bar in figures["bars"]:
+        print(f"| {bar['bar']} | {bar['is']:.2f} | {bar['most']:.2f} |")
+    return int(any(bar["is"] > bar["most"] for bar in figures["bars"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+# ruff: noqa: PLC0415 - heavy parts are imported when the command runs, so that `--help` answers in 0.2 s
+"""Decisions on Spark: the loop of `lagcast recommend`, wired on each worker for one group after the other."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.logs import log_to_stderr
+from cli.progress import Talk
+
+if TYPE_CHECKING:
+    from recommender.configuring.settings import Settings
+    from recommender.deciding.hold import Hold
+    from recommender.deciding.recommendation import Decision
+    from recommender.newest_rows import Histories
+    from recommender.ports import Group, LoopStore
+    from recommender.run import Pooling, Recommender
+    from spark_features.fleet_decisions import FleetWork
+
+
+def decided_on_spark(
+    features: Path,
+    settings: "Settings",
+    *,
+    listed: "Sequence[Group]",
+    holds: "tuple[Hold, ...]",
+    now: datetime,
+    master: str | None,
+) -> "list[Decision]":
+    """The decision of each listed group that is not off, made by Spark and kept beside its rows, by cluster and group.
+
+    Errors: those of `decide_fleet`.
+    """
+    from cli.spark import spark_beside
+    from recommender.adapters.documents import from_document
+    from recommender.run import LOOK_BACK
+
+    talk = Talk()
+    log_path = settings.state_dir / "spark.log"
+    with talk.running(), spark_beside(talk, log_path=log_path, master=master) as starting:
+        spark = starting.result()
+        with talk.stage("decisions", f"the Spark job: {len(listed):,} groups") as stage:
+            import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+
+            from spark_features.fleet_decisions import decide_fleet
+
+            work = fleet_work(settings, holds=holds, now=now)
+            run = decide_fleet(spark, features.absolute(), work, listed=listed, now=now, days=LOOK_BACK.days)
+            rows = [
+                row
+                for file in run.decisions
+                for row in pq.read_table(file, columns=["kind", "document"], partitioning=None).to_pylist()
+            ]
+            stage.note = f"{len(rows):,} decisions, version {run.version}"
+    for file in run.left_out:
+        talk.line(f"    {file} cannot be read and was left out")
+    decisions = [from_document(row["kind"], row["document"]) for row in rows]
+    return sorted(decisions, key=lambda decision: (decision.cluster, decision.group))
+
+
+def fleet_work(settings: "Settings", *, holds: "tuple[Hold, ...]", now: datetime) -> "FleetWork":
+    """What workers do for each group; the place of the store, which may hold a password, stays here."""
+    from recommender.adapters.feature_table import rows_of
+    from recommender.adapters.fleet import GroupWork
+
+    return GroupWork(_Loop(settings.model_copy(update={"store_url": ""})), rows_of, holds, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """Makes the loop on a worker, as `lagcast recommend` makes it here."""
+
+    settings: "Settings"
+
+    def __call__(self, histories: "Histories", store: "LoopStore", *, pooling: "Pooling") -> "Recommender":
+        from cli.wiring import recommender
+
+        _prepare_worker()
+        return recommender(histories, self.settings, store, pooling=pooling)
+
+
+@cache
+def _prepare_worker() -> None:
+    """Log as the command does: a worker's stderr is in the folder of its executor."""
+    log_to_stderr(logging.WARNING)

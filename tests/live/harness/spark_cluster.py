@@ -1,0 +1,119 @@
+"""A real Spark cluster on loopback: the standalone master and workers of the pip package, a core and a JVM each."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]  # ships no types
+import pyspark
+
+from spark_features.java import find_java
+from tests.live.harness.broker import free_ports
+from tests.live.harness.clients import wait_until
+
+_CLASSES = "org.apache.spark.deploy"
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+_ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCluster:
+    """The address of the master for `--master`, and the workers' processes."""
+
+    master: str
+    folder: Path
+    workers: tuple[int, ...]
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors of running applications, the oldest first."""
+        children = [child for worker in self.workers for child in psutil.Process(worker).children()]
+        found = [child for child in children if child.is_running() and _EXECUTOR in _command_of(child)]
+        return sorted(found, key=lambda each: float(each.create_time()))
+
+    def kill_executor(self) -> None:
+        """End the oldest executor with SIGKILL, as a lost machine would."""
+        self.executors()[0].send_signal(signal.SIGKILL)
+
+    def executors_started(self) -> int:
+        """The number of executors that were ever started: each has a folder of its own."""
+        return len(list(self.folder.glob("worker-*/app-*/*")))
+
+
+def _command_of(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
+@contextmanager
+def spark_cluster(folder: Path, *, workers: int, memory: str = "1g") -> Iterator[SparkCluster]:
+    """A master and that many workers of one core, ended with the block; their logs and files are in `folder`."""
+    home, java = Path(pyspark.__file__).parent, find_java(os.environ)
+    port, page = free_ports(2)
+    # Workers find the code under test where a real one has lagcast installed.
+    environment = os.environ | {"SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "PYTHONPATH": str(_ROOT)}
+    master = f"spark://127.0.0.1:{port}"
+    with ExitStack() as running:
+
+        def start(name: str, *words: str) -> int:
+            log = running.enter_context((folder / f"{name}.log").open("wb"))
+            command = [str(home / "bin" / "spark-class"), *words]
+            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+            running.callback(_ended, process)
+            return process.pid
+
+        folder.mkdir(parents=True, exist_ok=True)
+        start(
+            "master",
+            f"{_CLASSES}.master.Master",
+            *("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)),
+        )
+        wait_until(lambda: _state(page) is not None)
+        pids = [
+            start(
+                f"worker-{number}",
+                f"{_CLASSES}.worker.Worker",
+                *("--host", "127.0.0.1", "-c", "1", "-m", memory, "-d", str(folder / f"worker-{number}"), master),
+            )
+            for number in range(workers)
+        ]
+        wait_until(lambda: (_state(page) or {}).get("aliveworkers") == workers)
+        yield SparkCluster(master, folder, tuple(pids))
+
+
+def _state(page: int) -> dict[str, Any] | None:
+    """What the master tells of itself; None before it answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
+            return dict(json.load(answer))
+    except OSError:
+        return None
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> None:
+    """End the process and those that it has started."""
+    started = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    process.terminate()
+    process.wait()
+    for child in started:
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def submit(cluster: SparkCluster, program: Path, *words: object) -> "subprocess.CompletedProcess[str]":
+    """Run a program of Python by spark-submit on the cluster."""
+    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", cluster.master, str(program)]
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(find_java(os.environ).home)}
+    environment |= {"PYTHONPATH": str(_ROOT)}
+    return subprocess.run([*command, *map(str, words)], capture_output=True, text=True, check=False, env=environment)

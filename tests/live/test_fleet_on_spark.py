@@ -1,0 +1,109 @@
+"""`lagcast recommend --on-spark` on three workers: the documents of one process, whatever is lost meanwhile."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+import pytest
+
+import cli.main
+from spark_features.decided import FOLDER, files_of
+from tests.feature_folder import add_rows
+from tests.fleet_of_kinds import BEGAN_AT, CONFIG, DECIDED, FIRST_AT, SECOND_AT, rows_between
+from tests.live.harness.clients import wait_until
+from tests.live.harness.spark_cluster import SparkCluster, spark_cluster, submit
+
+pytestmark = pytest.mark.spark
+
+Lagcast = Callable[..., tuple[int, str, str]]
+# So many groups that a run on the cluster takes some seconds.
+COPIES = 2
+
+
+@pytest.fixture(scope="module", name="cluster")
+def cluster_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """Three workers."""
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), workers=3) as running:
+        yield running
+
+
+@pytest.fixture
+def features(tmp_path: Path) -> Path:
+    """The feature table of the fleet until the first run, several groups of each kind."""
+    add_copies(tmp_path / "features", BEGAN_AT, FIRST_AT)
+    (tmp_path / "lagcast.yaml").write_text(CONFIG)
+    return tmp_path / "features"
+
+
+def add_copies(features: Path, since: datetime, until: datetime) -> None:
+    rows = list(rows_between(since, until))
+    named = [[replace(row, group=row.group + "'" * copy) for row in rows] for copy in range(COPIES)]
+    add_rows(features, [row for copy in named for row in copy])
+
+
+def words_of(features: Path, now: datetime, *words: str) -> tuple[object, ...]:
+    config = features.parent / "lagcast.yaml"
+    return ("recommend", "--features", features, "--config", config, "--now", now.isoformat(), "-o", "json", *words)
+
+
+def run_and_lose_an_executor(
+    cluster: SparkCluster, lagcast: Lagcast, features: Path, now: datetime, *, version: int
+) -> tuple[int, str, str]:
+    """A run whose oldest executor is killed when the second pass has begun: it has written, and holds opened groups."""
+    started = cluster.executors_started()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        run = beside.submit(lagcast, *words_of(features, now, "--on-spark", "--master", cluster.master))
+        unfinished = features / FOLDER / ".unfinished"
+        wait_until(lambda: run.done() or any(unfinished.glob("version/**/*.parquet")))
+        cluster.kill_executor()
+        assert not files_of(features / FOLDER, version=version, table="decisions"), "the run was over before"
+        answer = run.result()
+    assert cluster.executors_started() > started + len(cluster.workers)
+    return answer
+
+
+def test_two_runs_are_those_of_one_process_though_an_executor_is_killed_in_each(
+    lagcast_process: Lagcast, features: Path, cluster: SparkCluster
+) -> None:
+    """Every byte of the output is equal, and the loss of an executor in the middle of the job has cost nothing."""
+    first = lagcast_process(*words_of(features, FIRST_AT))
+    assert run_and_lose_an_executor(cluster, lagcast_process, features, FIRST_AT, version=1)[:2] == first[:2]
+    add_copies(features, FIRST_AT, SECOND_AT)
+    second = lagcast_process(*words_of(features, SECOND_AT))
+    assert run_and_lose_an_executor(cluster, lagcast_process, features, SECOND_AT, version=2)[:2] == second[:2]
+    groups = {document["group_id"] for document in json.loads(second[1])}
+    assert len(groups) == COPIES * len(DECIDED) + COPIES - 1  # the group `off` is off, its copies are not
+
+
+def test_files_that_cannot_be_read_are_left_out(
+    lagcast_process: Lagcast, features: Path, cluster: SparkCluster
+) -> None:
+    """Rows in such a file are missing, as in one process; groups whose kept rows were in one are refused, once."""
+    on_spark = ("--on-spark", "--master", cluster.master)
+    assert lagcast_process(*words_of(features, FIRST_AT, *on_spark))[0] == 0
+    add_copies(features, FIRST_AT, SECOND_AT)
+    kept = files_of(features / FOLDER, version=1, table="kept")[0]
+    lost = set(pq.read_table(kept, partitioning=None)["group"].to_pylist())
+    for file in (kept, *(features / "versions" / "v2" / "interval_seconds=15").rglob("*.parquet")):
+        file.write_bytes(file.read_bytes()[:-100])
+    code, out, err = lagcast_process(*words_of(features, SECOND_AT, *on_spark))
+    assert code == 0, err
+    assert f"{kept} cannot be read and was left out" in err
+    decided = {each["group_id"]: each for each in json.loads(out)}
+    refused = {name for name, each in decided.items() if "may have been in" in json.dumps(each)}
+    assert refused == lost - {"off"}
+    assert refused < decided.keys()
+    again = json.loads(lagcast_process(*words_of(features, SECOND_AT, *on_spark))[1])
+    assert not [each for each in again if "may have been in" in json.dumps(each)]
+
+
+def test_spark_submit_runs_the_same_command(lagcast_process: Lagcast, features: Path, cluster: SparkCluster) -> None:
+    """The program of the command, submitted to the cluster, prints the same documents."""
+    done = submit(cluster, Path(cli.main.__file__), *words_of(features, FIRST_AT, "--on-spark"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    alone = lagcast_process(*words_of(features, FIRST_AT))
+    assert json.loads(done.stdout) == json.loads(alone[1])
