@@ -91,7 +91,7 @@ def decide_once(table: "FeatureTable", settings: "Settings", *, now: datetime, t
     from cli.wiring import open_store, recommender
 
     groups = len(table.groups(now=now))
-    with talk.running(), talk.bar("decisions") as stage:
+    with talk.bar("decisions") as stage:
         counting = Counting(stage, groups)
         return recommender(table, settings, open_store(settings), publishers=[counting]).run_once(now=now)
 

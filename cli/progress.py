@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from cli.printable import printable_lines
@@ -113,17 +113,20 @@ class Talk:
         One that takes less than UNSEEN_SECONDS is not seen.
         """
         task: TaskID | None = None
+        with ExitStack() as shown:
 
-        def show(stage: Stage, done: int, total: int, unit: str) -> None:
-            nonlocal task
-            if task is None and stage.seconds >= UNSEEN_SECONDS:
-                task = self._begin(name)
-            self._advance(task, name, _far(done, total, unit), done=done, total=total)
+            def show(stage: Stage, done: int, total: int, unit: str) -> None:
+                nonlocal task
+                if task is None and stage.seconds >= UNSEEN_SECONDS:
+                    if self._spinner is None:
+                        shown.enter_context(self.running())
+                    task = self._begin(name)
+                self._advance(task, name, _far(done, total, unit), done=done, total=total)
 
-        try:
-            yield Stage(name, show)
-        finally:
-            self._end(task)
+            try:
+                yield Stage(name, show)
+            finally:
+                self._end(task)
 
     def _begin(self, description: str) -> "TaskID | None":
         return self._spinner.add_task(description, total=None, far="") if self._spinner is not None else None
