@@ -7,7 +7,7 @@ import numpy as np
 from cost_model.physics.capacity import useful_replicas
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.skew import carried_by_count
-from cost_model.search.path import cheapest_path
+from forecasting.cheapest_path import cheapest_path
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.units import SECONDS_PER_HOUR
 from recommender.deciding.recommendation import Recommendation

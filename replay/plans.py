@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from cost_model.search.path import cheapest_path
+from forecasting.cheapest_path import cheapest_path
 from forecasting.units import FloatArray, IntArray
 from replay.trace import Trace
 from replay.world import World

@@ -1,4 +1,7 @@
-"""The cheapest way through minutes of which all is known: a choice for each, and a price for changing it."""
+"""The cheapest way through minutes of which all is known: a choice for each, and a price for changing it.
+
+Here because the judge of replays and the product both search so, and share nothing of the cost model.
+"""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cost_model.search.path import cheapest_path
+from forecasting.cheapest_path import cheapest_path
 
 prices = st.floats(0.0, 10.0) | st.just(np.inf)
 
