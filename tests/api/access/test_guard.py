@@ -24,7 +24,7 @@ from tests.api.conftest import Clock
 KEY = group_key("prod-eu", "orders")
 TOKEN = "a-token-of-a-dashboard"  # noqa: S105  # of a test
 # What a path's parameters stand for.
-PARAMETERS = {"group_key": KEY, "recommendation_id": "r-1", "name": "waterfall"}
+PARAMETERS = {"group_key": KEY, "recommendation_id": "r-1", "replay_id": "r-1", "name": "waterfall"}
 MakeService = Callable[[Access | None], TestClient]
 
 
