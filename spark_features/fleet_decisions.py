@@ -17,7 +17,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as above
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -157,7 +157,11 @@ def _run(
         cluster, group = (part.as_py() for part in key)
         is_listed = pc.equal(kept["kind"], _LISTED)
         lesson, opened = work.open_group(
-            (cluster, group), rows, kept.filter(pc.invert(is_listed)), is_listed=pc.any(is_listed).as_py(), lost=lost
+            (cluster, group),
+            rows,
+            kept.filter(pc.invert(is_listed)),
+            is_listed=pc.any(is_listed, min_count=0).as_py(),
+            lost=lost,
         )
         return pa.table({"lesson": [lesson], "opened": [opened]}, schema=_OPENED_ARROW)
 
@@ -231,7 +235,9 @@ def _reads(file: str) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    """The failure in one line: the last cause that Java names, or the first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ")] or lines[:1] or [type(error).__name__]
+    """The failure in one line: the last cause that Java names, the end of Python's traceback, or the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if not causes:
+        causes = lines if isinstance(error, PythonException) else lines[:1]
     return f"the Spark job failed, and the decisions of the run before stay valid: {causes[-1]}"

@@ -39,7 +39,7 @@ def stand_in(*, dies_for: str | None = None) -> FleetWork:
             cluster, group, said = eval(opened)  # noqa: S307  # its own text
             rows = [("decisions", f"{said} prior={prior.decode()}"), ("kept", "1")]
             names = {"cluster": cluster, "group": group, "kind": "k", "at": NOW}
-            return pa.Table.from_pylist([names | {"table": table, "document": text} for table, text in rows])
+            return pa.Table.from_pylist([{"table": table, **names, "document": text} for table, text in rows])
 
     return Work()
 

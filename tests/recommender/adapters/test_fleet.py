@@ -11,12 +11,16 @@ import pytest
 from cli.fleet import fleet_work
 from cli.wiring import open_store, recommender
 from forecasting.refusal import Refusal
-from recommender.adapters.documents import from_document, kind, to_document
+from recommender.adapters.documents import from_document, kind, to_document, to_outcome_document
 from recommender.adapters.feature_table import FeatureTable
+from recommender.adapters.fleet import KeptGroup
+from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.configuring.settings import Settings, load_settings
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, Recommendation
-from recommender.ports import FORGOTTEN_AFTER, Group
+from recommender.following.kept_account import kept_since
+from recommender.ports import FORGOTTEN_AFTER, AccountPart, Group
+from recommender.run import OUTCOMES_KEPT_IN_MIND
 from tests.feature_folder import SCHEMA, add_rows
 from tests.fleet_of_kinds import BEGAN_AT, CONFIG, DECIDED, FIRST_AT, SECOND_AT, TEACHERS, rows_between
 
@@ -80,6 +84,22 @@ def _with(kept: Kept, group: str, kind_of_row: str, document: str) -> dict[Group
     return {**kept, ("c", group): pa.Table.from_pylist(rows, kept["c", group].schema)}
 
 
+def _kept_of(rows: pa.Table) -> dict[str, list[str]]:
+    """The documents that are kept of a group, by their kind."""
+    kinds = ("advice", "move", "account")
+    return {each: rows.filter(pc.equal(rows["kind"], each))["document"].to_pylist() for each in kinds}
+
+
+def _stored(store: SqlDecisionStore, group: Group, *, now: datetime) -> dict[str, list[str]]:
+    """The same in the store of one process."""
+    advice = store.latest_recommendation(*group)
+    return {
+        "advice": [] if advice is None else [to_document(advice)],
+        "move": [to_outcome_document(move) for move in store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)],
+        "account": [part.document for part in store.account(*group, since=kept_since(now))],
+    }
+
+
 def _documents(decisions: list[Decision]) -> dict[str, str]:
     return {decision.group: kind(decision) + to_document(decision) for decision in decisions}
 
@@ -95,6 +115,8 @@ def test_two_runs_decide_as_one_process_that_runs_twice(run: Run, settings: Sett
         decisions, kept = run(now, kept=kept, holds=store.holds(now=now))
         assert _documents(decisions) == _documents(list(alone))
         assert sorted(_documents(decisions)) == sorted(DECIDED)
+        for group, rows in kept.items():
+            assert _kept_of(rows) == _stored(store, group, now=now)
     by_name = {decision.group: decision for decision in decisions}
     growing, pupil, learned = by_name["growing"], by_name["pupil"], by_name["learned"]
     assert isinstance(growing, Recommendation)
@@ -106,7 +128,7 @@ def test_two_runs_decide_as_one_process_that_runs_twice(run: Run, settings: Sett
     assert pupil.learned is not None
     assert pupil.learned.similar_groups == len(TEACHERS)
     assert learned.capacity.source == "saturated_windows"
-    assert store.outcomes("c", TEACHERS[0], limit=1)
+    assert {name for name, documents in _kept_of(kept["c", TEACHERS[0]]).items() if documents} == {"advice", "move"}
     assert {each.reason for each in decisions if isinstance(each, Refusal)} == {
         *("history_stale", "partial_data", "unsupported")
     }
@@ -153,3 +175,16 @@ def test_a_group_that_is_gone_is_kept_for_a_quarter_and_one_that_is_off_is_not_d
     late = FIRST_AT + FORGOTTEN_AFTER + timedelta(seconds=1)
     _, forgotten = run(late, kept=kept, groups=("teacher-a",), gone=("teacher-a",))
     assert forgotten["c", "teacher-a"].num_rows == 0
+
+
+def test_parts_of_an_account_are_kept_for_a_day_and_replaced_where_they_have_changed(run: Run) -> None:
+    """The newest of two parts with the same beginning comes back, and one that no account of now has does not."""
+    decisions, kept = run(FIRST_AT, groups=("pupil",))
+    group = ("c", "pupil")
+    store = KeptGroup(group, kept[group], holds=(), lost=None)
+    old, now = kept_since(FIRST_AT) - timedelta(minutes=15), FIRST_AT - timedelta(minutes=15)
+    store.save(decisions[0], [AccountPart(*group, old, "old"), AccountPart(*group, now, "first")])
+    store.save(decisions[0], [AccountPart(*group, now, "second")])
+    rows = store.rows(None, now=FIRST_AT, is_listed=True)
+    again = KeptGroup(group, rows, holds=(), lost=None)
+    assert again.account(*group, since=old) == (AccountPart(*group, now, "second"),)
