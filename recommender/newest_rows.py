@@ -1,6 +1,6 @@
 """The rows that have come since the last cycle, read for all groups at once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -9,7 +9,7 @@ import structlog
 from forecasting.history import GroupInterval
 from recommender.ports import Group
 
-# A group whose newest row is older than this is read alone: the rows of all others would be read again for its sake.
+# A group that is so far behind the others is read alone: the rows of all would be read again for its sake.
 READ_TOGETHER = timedelta(minutes=1)
 
 _log = structlog.get_logger(__name__)
@@ -32,6 +32,12 @@ class Histories(Protocol):
         """The same of every group that has such rows, in one read."""
         ...
 
+    def intervals_in_turn(
+        self, groups: Sequence[Group], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, Sequence[GroupInterval]]]:
+        """The same of each of these groups, one after the other, in as few reads as memory allows."""
+        ...
+
 
 class NewestRows:
     """The rows of one cycle: one read for the groups that were read lately, and one each for the others.
@@ -42,7 +48,9 @@ class NewestRows:
     def __init__(self, histories: Histories, *, seen: Iterable[datetime], until: datetime) -> None:
         """Read them; `seen` are the ends of the newest rows that are known of each group."""
         self._histories, self._until = histories, until
-        lately = [at for at in seen if until - READ_TOGETHER <= at <= until]
+        known = [at for at in seen if at <= until]
+        newest = max(known, default=until)
+        lately = [at for at in known if at >= newest - READ_TOGETHER]
         self._since = min(lately, default=until)
         self._rows: Mapping[Group, Sequence[GroupInterval]] = {}
         if lately:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event
@@ -18,6 +18,7 @@ from cost_model.physics.pods import MembersChange, changes_in, start_up_of
 from cost_model.physics.pooling import pooled_by_kind
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
+from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from recommender.borders import Borders
 from recommender.cluster.leadership import Fence, NotLeadingError
@@ -157,7 +158,7 @@ class Recommender:
             self._forget_all_but(groups)
             first = [] if self._watched or self._outage else [group for group in groups if group not in obstacles]
             newest = NewestRows(self.histories, seen=(each.seen_until for each in self._watched.values()), until=now)
-            opened = self._opened(first, newest, now=now)
+            opened = self._opened(first, now=now)
             self._share_lessons()
         decisions: list[Decision] = []
         for begin in range(0, len(groups), STORED_AT_ONCE):
@@ -255,17 +256,18 @@ class Recommender:
             self._long_decisions.note(decided, seconds=self.timer() - began, now=now)
         return decided
 
-    def _opened(self, groups: Sequence[Group], newest: NewestRows, *, now: datetime) -> dict[Group, Session | None]:
+    def _opened(self, groups: Sequence[Group], *, now: datetime) -> dict[Group, Session | None]:
         """The sessions of a new process, begun before its first decision, which the lessons of all groups may change.
 
         Those that fail are left out.
         """
         opened: dict[Group, Session | None] = {}
-        for group in groups:
-            try:
-                opened[group] = self._session(group, newest, now=now)
-            except Exception as error:  # noqa: BLE001  # reading again for the decision gives the group's refusal
-                _log.debug("opening_failed", cluster=group[0], group=group[1], error=str(error))
+        try:
+            for group, rows in self.histories.intervals_in_turn(groups, since=now - LOOK_BACK, until=now):
+                with suppress(Exception):  # reading again for the decision gives the group's refusal
+                    opened[group] = self._begun(group, rows, self.stops(group), now=now)
+        except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
+            _log.debug("opening_failed", error=str(error))
         return opened
 
     def _share_lessons(self) -> None:
@@ -380,10 +382,15 @@ class Recommender:
             watched.changes = changes_in(rows, before=watched.changes)
             self._show_workload(group, watched)
             return watched.session
+        return self._begun(group, self.histories.intervals(*group, since=now - LOOK_BACK, until=now), stops, now=now)
+
+    def _begun(
+        self, group: Group, rows: Sequence[GroupInterval], stops: Sequence[MeasuredPause], *, now: datetime
+    ) -> Session | None:
+        """A new session of the group from its rows of the last weeks."""
+        settings = self.settings if self.settings_of is None else self.settings_of(*group)
         # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
-        rows = self.histories.intervals(*group, since=now - LOOK_BACK, until=now) or self.histories.intervals(
-            *group, until=now
-        )
+        rows = rows or self.histories.intervals(*group, until=now)
         observed = observed_in(rows)
         profile = self.profile_of(*group, observed)
         if profile is None:

@@ -7,7 +7,7 @@ The manifest is read anew for every call, so that a loop which runs for weeks se
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -46,6 +46,8 @@ _NEW_GROUP = timedelta(hours=2)
 _GONE_AFTER = timedelta(days=1)
 # A file that could not be read is tried again when the table has grown so often: five minutes of live rows.
 _TRIED_AGAIN_AFTER_VERSIONS = 20
+# Rows of several groups that are held at once as objects: 100 MB.
+_ROWS_AT_ONCE = 200_000
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -61,6 +63,7 @@ class _Part:
     interval_seconds: int
     day_begins_at: datetime
     folder: str
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +134,33 @@ class FeatureTable:
 
     def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], list[GroupInterval]]:
         """The base rows of every group that end after `since` and no later than `until`, oldest first, in one read."""
+        return self._by_group(None, since=since, until=until)
+
+    def intervals_in_turn(
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[tuple[str, str], list[GroupInterval]]]:
+        """The same of each of these groups, in reads of `_ROWS_AT_ONCE` rows or of one group.
+
+        A read looks through the parts of all days, whether it takes one group from them or twenty.
+        """
+        parts = _of_base(_read_manifest(self.path).parts)
+        rows = sum(part.rows for part in parts if part.day_begins_at + _DAY > since and part.day_begins_at < until)
+        at_once = max(1, _ROWS_AT_ONCE * len(groups) // max(1, rows))
+        for begin in range(0, len(groups), at_once):
+            names = groups[begin : begin + at_once]
+            of_groups = pc.field("group").isin(sorted({group for _, group in names}))
+            found = self._by_group(of_groups, since=since, until=until)
+            yield from ((name, found.get(name, [])) for name in names)
+
+    def _by_group(
+        self,
+        wanted: Any,  # noqa: ANN401  # an Arrow expression, which ships no types
+        *,
+        since: datetime,
+        until: datetime,
+    ) -> dict[tuple[str, str], list[GroupInterval]]:
         of_group: dict[tuple[str, str], list[GroupInterval]] = {}
-        for row in rows_of(self._intervals(None, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)):
+        for row in rows_of(self._intervals(wanted, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)):
             of_group.setdefault((row.cluster, row.group), []).append(row)
         return of_group
 
@@ -296,6 +324,7 @@ def _part(entry: dict[str, Any]) -> _Part:
         interval_seconds=int(entry["interval_seconds"]),
         day_begins_at=datetime(day.year, day.month, day.day, tzinfo=UTC),
         folder=str(folder),
+        rows=int(entry["rows"]),
     )
 
 

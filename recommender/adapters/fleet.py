@@ -9,7 +9,7 @@ since groups share nothing but the lessons of their kind. Bytes are pickles, whi
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -201,6 +201,11 @@ class _OneGroup:
 
     def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[Group, list[GroupInterval]]:
         return {self._group: self.intervals(*self._group, since=since, until=until)}
+
+    def intervals_in_turn(
+        self, groups: Sequence[Group], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, list[GroupInterval]]]:
+        return ((each, self.intervals(*each, since=since, until=until)) for each in groups)
 
 
 class _Opened(NamedTuple):

@@ -1,6 +1,6 @@
 """A loop's sources and publishers, in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,13 +22,22 @@ class ReadInTurn:
         """The group's rows."""
         raise NotImplementedError
 
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], Sequence[GroupInterval]]:
+    def intervals_of_all(
+        self, *, since: datetime, until: datetime
+    ) -> Mapping[tuple[str, str], Sequence[GroupInterval]]:
         """The rows of every group."""
         return {name: self.intervals(*name, since=since, until=until) for name in self.groups(now=until)}
 
+    def intervals_in_turn(
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[tuple[str, str], Sequence[GroupInterval]]]:
+        """The rows of each of these."""
+        for name in groups:
+            yield name, self.intervals(*name, since=since, until=until)
+
 
 @dataclass
-class Rows:
+class Rows(ReadInTurn):
     """A feature table in memory; `poisoned` is a group that cannot be read, with the error of the read."""
 
     rows: list[GroupInterval]

@@ -31,10 +31,18 @@ def test_one_read_is_enough_for_all_groups(rows: Rows) -> None:
 
 def test_a_group_that_is_behind_is_read_alone(rows: Rows) -> None:
     """Its old rows are not read of all others."""
-    behind = NOW - READ_TOGETHER - 15 * SECOND
+    behind = NOW - READ_TOGETHER - 30 * SECOND
     newest = NewestRows(rows, seen=[NOW - 15 * SECOND, behind], until=NOW)
-    assert len(newest.of(("c", "b"), since=behind)) == 5
+    assert len(newest.of(("c", "b"), since=behind)) == 6
     assert rows.asked_since == [NOW - 15 * SECOND, behind]
+
+
+def test_groups_that_are_all_behind_are_read_together(rows: Rows) -> None:
+    """After a cycle of two minutes, as the first one of a large fleet, none is read alone."""
+    behind = NOW - 2 * READ_TOGETHER
+    newest = NewestRows(rows, seen=[behind, behind + 15 * SECOND, NOW + SECOND], until=NOW)
+    assert [len(newest.of(("c", group), since=behind)) for group in ("a", "b")] == [8, 8]
+    assert rows.asked_since == [behind]
 
 
 def test_p17_where_one_group_cannot_be_read_the_others_are_read_alone(rows: Rows) -> None:

@@ -91,6 +91,21 @@ def test_the_newest_rows_of_all_groups_come_in_one_read(row: MakeRow, tmp_path: 
     assert [found.produce_messages_per_second for found in of_one] == [2, 3]
 
 
+@pytest.mark.parametrize("rows_at_once", [1, 5, 1000])
+def test_groups_in_turn_get_what_each_gets_alone(
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    """However many are read at once; a group of the same name in another cluster is another one."""
+    monkeypatch.setattr("recommender.adapters.feature_table._ROWS_AT_ONCE", rows_at_once)
+    rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 5) for group in ("a", "b", "c")]
+    _write(tmp_path, [*rows, row(_at(15), 7.0, cluster="other", group="a")])
+    table = FeatureTable(tmp_path)
+    names = [("c", "c"), ("c", "a"), ("other", "a"), ("c", "gone")]
+    since, until = _at(15), _at(45)
+    alone = [(name, table.intervals(*name, since=since, until=until)) for name in names]
+    assert list(table.intervals_in_turn(names, since=since, until=until)) == alone
+
+
 def test_groups_and_interval_lengths_are_kept_apart(row: MakeRow, tmp_path: Path) -> None:
     """Groups are sorted; another group, cluster or interval length is another series."""
     base = [row(_at(15), 1.0), row(_at(15), 2.0, group="a"), row(_at(15), 3.0, cluster="b")]
