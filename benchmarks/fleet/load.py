@@ -13,13 +13,13 @@ from collector.topic import SamplePublisher
 from forecasting.columns import BASE_INTERVAL_SECONDS
 
 CLUSTER, SAMPLES_TOPIC = "fleet", "fleet.samples"
-MEMBERS = 8
-# At its mean the load takes seven tenths of what the members do.
+FIRST_MEMBERS = 8
 CAPACITY = 100.0
-_MEAN_SHARE = 0.7
+# At its mean the load takes seven tenths of what the first members do.
+_MEAN_RATE = 0.7 * FIRST_MEMBERS * CAPACITY
 _LAG_SECONDS = 2.5
 _DAY_SECONDS = 86_400.0
-_NOISE = 0.05
+NOISE = 0.05
 # A collector reads a second before the end of the interval.
 LEAD_SECONDS = 1.0
 
@@ -30,14 +30,20 @@ def read_clock() -> float:
 
 
 class Load:
-    """Groups with a day's wave of their own and noise; from `surge_at` on, all at once, half as much again."""
+    """Groups with a day's wave of their own and noise; from `surge_at` on, all at once, half as much again.
+
+    Members do `CAPACITY` each, and what they cannot do waits. `members` may be changed between two rounds, which costs
+    no time: what a rebalance stops is not what is measured.
+    """
 
     def __init__(self, names: Sequence[str], *, partitions: int) -> None:
         self.names = tuple(names)
         self.surge_at: float | None = None
+        self.members = dict.fromkeys(self.names, FIRST_MEMBERS)
         self._partitions = partitions
         self._dice = random.Random(7)  # noqa: S311  # no secret depends on it
         self._produced = [1e9] * len(self.names)
+        self._waiting = [0.0] * len(self.names)
 
     def round_of(self, number: int) -> list[OffsetSample]:
         """The samples of all groups in the interval with that number since 1970; intervals are asked for in order."""
@@ -47,11 +53,15 @@ class Load:
     def _samples(self, place: int, at: float) -> Iterator[OffsetSample]:
         wave = 1.0 + 0.3 * math.sin(2.0 * math.pi * (at / _DAY_SECONDS + place / len(self.names)))
         surge = 1.5 if self.surge_at is not None and at > self.surge_at else 1.0
-        rate = _MEAN_SHARE * MEMBERS * CAPACITY * wave * surge * self._dice.uniform(1.0 - _NOISE, 1.0 + _NOISE)
-        self._produced[place] += rate * BASE_INTERVAL_SECONDS
-        each = self._produced[place] / self._partitions
-        sampled_at = datetime.fromtimestamp(at, UTC)
+        rate = _MEAN_RATE * wave * surge * self._dice.uniform(1.0 - NOISE, 1.0 + NOISE)
         name = self.names[place]
+        members = self.members[name]
+        self._produced[place] += rate * BASE_INTERVAL_SECONDS
+        waiting = self._waiting[place] + (rate - members * CAPACITY) * BASE_INTERVAL_SECONDS
+        self._waiting[place] = max(0.0, waiting)
+        each = self._produced[place] / self._partitions
+        behind = (self._waiting[place] + _LAG_SECONDS * rate) / self._partitions
+        sampled_at = datetime.fromtimestamp(at, UTC)
         for partition in range(self._partitions):
             yield OffsetSample(
                 cluster=CLUSTER,
@@ -60,12 +70,12 @@ class Load:
                 partition=partition,
                 sampled_at=sampled_at,
                 end_offset=int(each),
-                committed_offset=int(each - _LAG_SECONDS * rate / self._partitions),
+                committed_offset=int(each - behind),
                 log_start_offset=0,
                 group_state="STABLE",
                 group_protocol="consumer",
                 group_assignor="range",
-                members=MEMBERS,
+                members=members,
                 static_members=0,
                 clients="java",
             )

@@ -22,7 +22,8 @@ them after each reading. The page is made from one JSON document, which one comm
   and Kafka as the place of publication. The samples come on a topic, as from a collector elsewhere; `land` writes them
   to files, and Spark makes rows of them.
 - **Load.** A day's wave with {noise:.0%} of noise in each reading, so that every group has changed in every cycle. The
-  capacity of a replica is set. Then, all at once, half as much again comes in every group.
+  capacity of a replica is set. Each group does what it is advised, when it is. Then, all at once, half as much again
+  comes in every group.
 - **Measured** over {minutes:g} minutes, from two minutes after each group had its first advice.
 """
 

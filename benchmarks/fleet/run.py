@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,9 +16,10 @@ from statistics import median, quantiles
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # ships no types
+from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.discovery.__main__ import commit
-from benchmarks.fleet.load import CAPACITY, SAMPLES_TOPIC, Load, read_clock, sending
+from benchmarks.fleet.load import CAPACITY, NOISE, SAMPLES_TOPIC, Load, read_clock, sending
 from benchmarks.soak.groups import RealGroups
 from benchmarks.speed.live_latency import PREFIX, published, waits_of
 from forecasting.columns import BASE_INTERVAL_SECONDS
@@ -45,8 +47,11 @@ def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
         # `up` waits for the first reading of a group of its own.
         ends.enter_context(RealGroups(broker.address, ["real-00"]).at_work())
         ends.enter_context(sending(load, broker.address, past=PAST))
+        started = time.monotonic()
         up = ends.enter_context(_lagcast(broker.address, folder))
+        ends.enter_context(_following(load, broker.address))
         _until(lambda: len({group for group, _, _ in published(broker.address)} & set(names)) == groups, up)
+        first_advice = time.monotonic() - started
         time.sleep(_SETTLING_SECONDS)
         began = read_clock()
         costs = _costs(up.pid, seconds=60.0 * minutes)
@@ -63,6 +68,8 @@ def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
         "groups": groups,
         "partitions": partitions,
         "minutes": minutes,
+        "noise": NOISE,
+        "first_advice_seconds": first_advice,
         "samples": len(seconds),
         "age_seconds": {"median": median(seconds), "p95": quantiles(seconds, n=20)[-1], "longest": seconds[-1]},
         "surge_seconds": surge,
@@ -81,6 +88,34 @@ def _lagcast(address: str, folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     up += ["--state-dir", str(folder / "state"), "--data-dir", str(data)]
     with _started([*land, "--bootstrap", address]), _started([*up, "--bootstrap", address]) as process:
         yield process
+
+
+@contextmanager
+def _following(load: Load, address: str) -> Iterator[None]:
+    """Let each group do what it is advised, when it is, until the block ends."""
+    stop = threading.Event()
+
+    def follow() -> None:
+        reader = Consumer({"bootstrap.servers": address, "group.id": "follower"})
+        reader.assign([TopicPartition(PREFIX, 0, 0)])
+        due: dict[str, tuple[float, int]] = {}
+        while not stop.is_set():
+            for message in reader.consume(1000, timeout=0.5):
+                body = json.loads(message.value() or b"{}") if message.error() is None else {}
+                if body.get("kind") == "Recommendation" and body["group_id"] in load.members:
+                    execute_at = datetime.fromisoformat(body["execute_at"])
+                    due[body["group_id"]] = execute_at.timestamp(), body["desired_replicas"]
+            for name in [name for name, (at, _) in due.items() if at <= read_clock()]:
+                load.members[name] = due.pop(name)[1]
+        reader.close()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @contextmanager
@@ -117,11 +152,12 @@ def _costs(pid: int, *, seconds: float) -> dict[str, Any]:
         resident = max(resident, service.memory_info().rss / _MEBIBYTE)
         loads.append(os.getloadavg()[0])
     passed = time.monotonic() - began
-    cores = [(_busy(each) - busy) / passed for each, busy in zip((service, *below), before, strict=True)]
+    # One that has ended meanwhile is not counted: its last minutes are not known.
+    cores = [max(0.0, _busy(each) - busy) / passed for each, busy in zip((service, *below), before, strict=True)]
     return {
         "recommender_cores": cores[0],
         "recommender_resident_mebibytes": resident,
-        "features_and_collectors_cores": sum(cores[1:]),
+        "below_cores": sum(cores[1:]),
         "mean_load": sum(loads) / len(loads),
     }
 
