@@ -1,12 +1,14 @@
-"""Parts of commands that run for hours: lists of names as arguments, workers, files replaced in one step, tables."""
+"""Parts of commands that run for hours: lists of names as arguments, workers, files replaced in one step, pages."""
 
 import argparse
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 
 def names_among(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
@@ -33,6 +35,15 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def print_page(parser: argparse.ArgumentParser, file: Path, page_of: Callable[[Any], str], *, of: str) -> None:
+    """Print the page of a document of this benchmark; a sentence and exit code 2 where the file is none."""
+    try:
+        text = page_of(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        parser.error(f"--page {file}: no document of {of} ({error}); make one with --out FILE")
+    print(text, end="")
 
 
 def aged(page: str, document: Mapping[str, object]) -> str:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import names_among, swap_in
+from benchmarks.command import names_among, print_page, swap_in
 from benchmarks.discovery.groups import DEPLOY_SECONDS, GROUPS, LabGroup
 from benchmarks.discovery.judge import judged
 from benchmarks.discovery.page import page_of
@@ -40,11 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
     arguments = parser.parse_args(words)
     if arguments.page is not None:
-        try:
-            text = page_of(json.loads(arguments.page.read_text(encoding="utf-8")))
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            parser.error(f"--page {arguments.page}: no document of the lab ({error}); make one with --out FILE")
-        print(text, end="")
+        print_page(parser, arguments.page, page_of, of="the lab")
         return 0
     if not LEAST_MINUTES <= arguments.minutes <= MOST_MINUTES:
         parser.error(f"--minutes {arguments.minutes:g}: give from {LEAST_MINUTES:g} to {MOST_MINUTES:g}")

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.command import swap_in
+from benchmarks.command import print_page, swap_in
 from benchmarks.fleet.page import bars_of, page_of
 from benchmarks.fleet.run import measured
 
@@ -28,11 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
     arguments = parser.parse_args(words)
     if arguments.page is not None:
-        try:
-            text = page_of(json.loads(arguments.page.read_text(encoding="utf-8")))
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            parser.error(f"--page {arguments.page}: no document of a fleet ({error}); make one with --out FILE")
-        print(text, end="")
+        print_page(parser, arguments.page, page_of, of="a fleet")
         return 0
     document = measured(groups=arguments.groups, partitions=arguments.partitions, minutes=arguments.minutes)
     swap_in(json.dumps(document, indent=1) + "\n", arguments.out)
