@@ -42,7 +42,8 @@ class PlanEvaluation:
     """Every finalist with its price in each scenario; the choice among them, and the cost of staying.
 
     `idle` is true if some replicas hold no partition: staying is then priced, but not chosen.
-    Shapes: `totals` (plans, S), one row for each of `plans`.
+    Shapes: `totals` (plans, S), one row for each of `plans`; `arrived` (T,), the load before each step, in the median
+    scenario.
     """
 
     choices: tuple[int, ...]
@@ -54,6 +55,7 @@ class PlanEvaluation:
     risk_weight: float
     inputs: SimulationInputs = field(repr=False)
     start: Start = field(repr=False)
+    arrived: FloatArray = field(repr=False)
 
     @property
     def stay_row(self) -> int:
@@ -85,8 +87,7 @@ class PlanEvaluation:
         enough, present = carried[self.choices.index(target)], carried[self.choices.index(self.replicas)]
         if target >= self.replicas or enough >= present:
             return step
-        arrived = np.concatenate(([self.inputs.rate_now], np.median(self.inputs.demand, axis=0)))[step:-1]
-        allowed = np.flatnonzero(arrived <= enough)
+        allowed = np.flatnonzero(self.arrived[step:] <= enough)
         return step + int(allowed[0]) if allowed.size else None
 
     def _announced(self, *, limit: float) -> int | None:
@@ -143,7 +144,8 @@ class PlanEvaluation:
         plans = [self.plans[row] for row in rows]
         totals = play_plans(inputs, self.start, encoded(plans, self.choices), 0, inputs.demand.shape[0])
         objective = _objective(totals, self.risk_weight)
-        return replace(self, plans=tuple(plans), totals=totals, objective=objective, inputs=inputs)
+        arrived = self.arrived if inputs.demand is self.inputs.demand else _arrived(inputs)
+        return replace(self, plans=tuple(plans), totals=totals, objective=objective, inputs=inputs, arrived=arrived)
 
     def best_of_each_target(self) -> tuple[int, ...]:
         """Rows of the cheapest single move to each other count, cheapest first."""
@@ -220,7 +222,13 @@ def evaluate_plans(situation: Situation, uncertainty: Uncertainty) -> PlanEvalua
         risk_weight=uncertainty.risk_weight,
         inputs=inputs,
         start=start,
+        arrived=_arrived(inputs),
     )
+
+
+def _arrived(inputs: SimulationInputs) -> FloatArray:
+    """(T,): the present rate, and what the median scenario has in each step but the last."""
+    return np.concatenate(([inputs.rate_now], np.median(inputs.demand, axis=0)[:-1]))
 
 
 def _objective(totals: FloatArray, risk_weight: float) -> FloatArray:
