@@ -109,7 +109,7 @@ def backfill(
     with talk.stage("history", f"reading from {bootstrap} how far back its messages reach") as stage:
         make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings)
         with IsolatedCollector(make) as collector:
-            collected = collector.collect(groups, now=now)
+            collected = collector.collect_once(groups, now=now)
         for error in collected.errors:
             talk.line(f"    {error}")
         kafka = KafkaRequests(bootstrap, cluster=cluster, client_config=settings)

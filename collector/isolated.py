@@ -20,6 +20,8 @@ from collector.run import Collector
 
 # A round of 1,000 groups takes 2 s, and one whose brokers are all away three requests of 6 s.
 HUNG_AFTER_SECONDS = 60.0
+# A reading that is no round, whose loss would end a command, is tried so often where the client dies.
+_MOST_TRIES = 3
 # Interval between two looks for a stop during a request, and what a child has to end by itself.
 _LOOK_SECONDS = 0.2
 _TO_END_SECONDS = 2.0
@@ -39,6 +41,21 @@ class IsolatedCollector:
         self._make = make
         self._is_stopped = is_stopped
         self._child: tuple[BaseProcess, Connection] | None = None
+        self._has_died = False
+
+    def collect_once(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        """The result of the collector where no other round follows: a client that dies is asked again, twice at most.
+
+        Errors: those of `collect`.
+        """
+        for _ in range(_MOST_TRIES - 1):
+            self._has_died = False
+            try:
+                return self.collect(groups, now=now)
+            except UnavailableError:
+                if not self._has_died:
+                    raise
+        return self.collect(groups, now=now)
 
     def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
         """The result of the collector. Errors: its own; UnavailableError where its process died or hung."""
@@ -116,6 +133,7 @@ class IsolatedCollector:
         self.close()
         if process.exitcode is None or process.exitcode >= 0:
             return RuntimeError("the collector's process ended by itself; its output is above")
+        self._has_died = True
         name = signal.Signals(-process.exitcode).name
         return UnavailableError(f"Kafka's client died ({name}) during a request; the next round starts a new one")
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,30 @@ def test_a_child_that_dies_costs_one_round(collector: IsolatedCollector, group: 
     with pytest.raises(UnavailableError, match=rf"Kafka's client died \({end}\) during a request; the next round"):
         collector.collect([group], now=NOON)
     assert process_of(collector) != first
+
+
+@pytest.mark.parametrize("deaths", [1, 2, 3])
+def test_where_no_other_round_follows_a_client_that_dies_is_asked_again(
+    collector: IsolatedCollector, tmp_path: Path, deaths: int
+) -> None:
+    """Three times in all: `lagcast up` ended when Kafka's client died while it read the past."""
+    file = tmp_path / "deaths"
+    file.touch()
+    groups = [f"dies until {file}", str(deaths)]
+    if deaths < 3:
+        assert collector.collect_once(groups, now=NOON).errors[0].group == "process"
+    else:
+        with pytest.raises(UnavailableError, match=r"Kafka's client died \(SIGABRT\)"):
+            collector.collect_once(groups, now=NOON)
+    assert len(file.read_text()) == deaths
+
+
+def test_a_source_that_does_not_answer_is_not_asked_again(collector: IsolatedCollector) -> None:
+    """Its error comes at once, however the client has died before."""
+    with pytest.raises(UnavailableError, match="died"):
+        collector.collect(["dies"], now=NOON)
+    with pytest.raises(UnavailableError, match="no answer"):
+        collector.collect_once(["away"], now=NOON)
 
 
 def test_a_child_that_dies_between_rounds_costs_none(collector: IsolatedCollector) -> None:
