@@ -39,8 +39,7 @@ PARTITIONS = 24
 JUDGED_DAYS = 1
 SECONDS_PER_DAY = 86_400
 _DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
-# With two days of rows the first recommendation is there in half the time that all days take.
-NEWEST_DAYS = 2 * _DAY
+# With a day of rows the first recommendation is there in half the time that all days take.
 
 
 def demo(
@@ -184,7 +183,7 @@ def _run(
         with folder.making() as scratch:
             samples, features = scratch / "samples", scratch / "features"
             write_observed(contest, load, samples, talk=talk)
-            newest = (load.end_at - NEWEST_DAYS).date()
+            newest = (load.end_at - _DAY).date()
             make_features(starting, samples, features, talk=talk, first=newest)
             if newest > load.start_at.date():
                 # Whoever looks at the page sees a first answer while the older days are made.
