@@ -184,11 +184,13 @@ def _run(
             samples, features = scratch / "samples", scratch / "features"
             write_observed(contest, load, samples, talk=talk)
             newest = (load.end_at - _DAY).date()
-            make_features(starting, samples, features, talk=talk, first=newest)
-            if newest > load.start_at.date():
+            if newest - _DAY > load.start_at.date():
                 # Whoever looks at the page sees a first answer while the older days are made.
+                make_features(starting, samples, features, talk=talk, first=newest)
                 _decide(contest, kept, features, talk=talk, at=load.end_at - _MINUTE)
                 make_features(starting, samples, features, talk=talk, last=newest - _DAY)
+            else:
+                make_features(starting, samples, features, talk=talk)
         return _judge(load, contest, kept, folder.path / "features", talk=talk)
 
 
