@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import due_replicas
-from recommender.newest_rows import Histories
+from recommender.ports import Histories
 from recommender.run import Recommender
 from replay.contest import Contest
 from replay.plant.plant import Plant

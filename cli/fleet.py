@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from recommender.configuring.settings import Settings
     from recommender.deciding.hold import Hold
     from recommender.deciding.recommendation import Decision
-    from recommender.newest_rows import Histories
-    from recommender.ports import Group, LoopStore
+    from recommender.ports import Group, Histories, LoopStore
     from recommender.run import Pooling, Recommender
     from spark_features.fleet_decisions import FleetWork
 

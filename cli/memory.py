@@ -17,8 +17,8 @@ def keep_little_of_what_is_freed() -> None:
 
     By default a thread gets an arena of its own, eight for each core, and what one frees the others do not use: after a
     simulated day of 40 groups a service had 819 MB, with two arenas 479 and 555 (`make soak MINUTES=12 GROUPS=40`).
-    Of an arena only the end is given back by itself: after its first micro-batch Spark's Python kept 610 MB of which
-    it used 360. MALLOC_ARENA_MAX in the environment wins over the number of arenas; other systems and other C libraries
+    Of an arena only the end is given back by itself: in that run Spark's Python had 610 MB after a restart, and 360
+    before it. MALLOC_ARENA_MAX in the environment wins over the number of arenas; other systems and other C libraries
     have no such arenas, and nothing is done.
     """
     if sys.platform != "linux":

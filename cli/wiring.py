@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from recommender.deciding.decision import DecisionSettings
     from recommender.following.grading import MeasuredPause
     from recommender.known_groups import KnownGroups
-    from recommender.newest_rows import Histories
-    from recommender.ports import Group, LoopStore, Obstacle, Publisher
+    from recommender.ports import Group, Histories, LoopStore, Obstacle, Publisher
     from recommender.run import Pooling, Recommender
     from recommender.steps import Step
 

@@ -1,42 +1,17 @@
 """The rows that have come since the last cycle, read for all groups at once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import structlog
 
 from forecasting.history import GroupInterval
-from recommender.ports import Group
+from recommender.ports import Group, Histories
 
 # A group that is so far behind the others is read alone: the rows of all would be read again for its sake.
 READ_TOGETHER = timedelta(minutes=1)
 
 _log = structlog.get_logger(__name__)
-
-
-class Histories(Protocol):
-    """The source of observed rows: the feature table, or an object with the same methods."""
-
-    def groups(self, *, now: datetime) -> Sequence[Group]:
-        """Every (cluster, group) that has rows, but for those that are gone at `now`."""
-        ...
-
-    def intervals(
-        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
-    ) -> Sequence[GroupInterval]:
-        """The group's base rows that end after `since` and no later than `until`, oldest first."""
-        ...
-
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> Mapping[Group, Sequence[GroupInterval]]:
-        """The same of every group that has such rows, in one read."""
-        ...
-
-    def intervals_in_turn(
-        self, groups: Sequence[Group], *, since: datetime, until: datetime
-    ) -> Iterator[tuple[Group, Sequence[GroupInterval]]]:
-        """The same of each of these groups, one after the other, in as few reads as memory allows."""
-        ...
 
 
 class NewestRows:

@@ -1,15 +1,16 @@
-"""The Protocols that the recommender writes through, and the names of decisions outside.
+"""The Protocols that the recommender reads and writes through, and the names of decisions outside.
 
 An adapter whose outside system fails raises one of the three `AdapterError`s, always `from` its cause.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from forecasting.forecast import Forecast
+from forecasting.history import GroupInterval
 from forecasting.refusal import RefusalReason
 from recommender.concern import Urgency, urgency_of
 from recommender.deciding.hold import Hold, HoldScope
@@ -94,6 +95,30 @@ class FleetTotal(NamedTuple):
     advised_saving_per_hour: float
     groups_with_ledger: int
     paid_per_hour: float
+
+
+class Histories(Protocol):
+    """The source of observed rows: the feature table, or an object with the same methods."""
+
+    def groups(self, *, now: datetime) -> Sequence[Group]:
+        """Every (cluster, group) that has rows, but for those that are gone at `now`."""
+        ...
+
+    def intervals(
+        self, cluster: str, group: str, *, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[GroupInterval]:
+        """The group's base rows that end after `since` and no later than `until`, oldest first."""
+        ...
+
+    def intervals_of_all(self, *, since: datetime, until: datetime) -> Mapping[Group, Sequence[GroupInterval]]:
+        """The same of every group that has such rows, in one read."""
+        ...
+
+    def intervals_in_turn(
+        self, groups: Sequence[Group], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, Sequence[GroupInterval]]]:
+        """The same of each of these groups, one after the other, in as few reads as memory allows."""
+        ...
 
 
 class LoopStore(Protocol):

@@ -30,12 +30,13 @@ from recommender.following.grading import MeasuredPause
 from recommender.following.kept_account import AccountSlot, account_of, kept_since, part_of
 from recommender.following.session import Session
 from recommender.known_groups import Decided, KnownGroup, KnownGroups
-from recommender.newest_rows import Histories, NewestRows
+from recommender.newest_rows import NewestRows
 from recommender.obstacles import failure, outage, refused
 from recommender.ports import (
     AccountPart,
     AdapterError,
     Group,
+    Histories,
     LoopStore,
     Obstacle,
     Publisher,
@@ -108,9 +109,9 @@ class Recommender:
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
-    of a kind have learned. Holds of the store are in force from the
-    next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces. `known_groups` has
-    what is known of each group, and `deciding` is set during a cycle, for other threads.
+    of a kind have learned. Holds of the store are in force from the next cycle on; `namespace_of` has the Kubernetes
+    namespace of a group, for those on namespaces. `known_groups` has what is known of each group, and `deciding` is set
+    during a cycle, for other threads.
     """
 
     histories: Histories
@@ -157,7 +158,7 @@ class Recommender:
             groups = self._groups(obstacles, now=now)
             self._forget_all_but(groups)
             first = [] if self._watched or self._outage else [group for group in groups if group not in obstacles]
-            newest = NewestRows(self.histories, seen=(each.seen_until for each in self._watched.values()), until=now)
+            newest = self._newest_rows(now=now)
             opened = self._opened(first, now=now)
             self._share_lessons()
         decisions: list[Decision] = []
@@ -265,7 +266,7 @@ class Recommender:
         try:
             for group, rows in self.histories.intervals_in_turn(groups, since=now - LOOK_BACK, until=now):
                 with suppress(Exception):  # reading again for the decision gives the group's refusal
-                    opened[group] = self._begun(group, rows, self.stops(group), now=now)
+                    opened[group] = self._begun(group, rows, now=now)
         except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
             _log.debug("opening_failed", error=str(error))
         return opened
@@ -282,7 +283,7 @@ class Recommender:
 
         Errors: whatever makes the decision a refusal.
         """
-        self._session(group, NewestRows(self.histories, seen=(), until=now), now=now)
+        self._begun_anew(group, now=now)
         return self._watched.get(group)
 
     def resume(self, group: Group, watched: Watched) -> None:
@@ -315,7 +316,7 @@ class Recommender:
             if group in obstacles:
                 continue
             try:
-                session = self._session(group, NewestRows(self.histories, seen=(), until=now), now=now)
+                session = self._begun_anew(group, now=now)
                 self._rehearsed = session is not None and isinstance(session.recommend(now), Recommendation)
             except Exception as error:  # noqa: BLE001  # the leader publishes it as a refusal
                 _log.debug("rehearsal_failed", cluster=group[0], group=group[1], error=str(error))
@@ -367,12 +368,17 @@ class Recommender:
     def _hold_on(self, group: Group, *, now: datetime) -> Hold | None:
         return hold_on(self._holds, *group, namespace=self.namespace_of(*group), now=now)
 
+    def _newest_rows(self, *, now: datetime) -> NewestRows:
+        """The rows of this cycle; none in an outage, in which nobody takes them."""
+        watched = () if self._outage is not None else self._watched.values()
+        return NewestRows(self.histories, seen=(each.seen_until for each in watched), until=now)
+
     def _session(self, group: Group, newest: NewestRows, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""
-        watched, stops = self._watched.get(group), self.stops(group)
+        watched = self._watched.get(group)
         settings = self.settings if self.settings_of is None else self.settings_of(*group)
         if watched is not None and watched.seen_until <= now and self._as_before(watched, group, settings):
-            for stop in stops:
+            for stop in self.stops(group):
                 watched.session.measured(stop)
             rows = newest.of(group, since=watched.seen_until)
             for row in rows:
@@ -382,11 +388,13 @@ class Recommender:
             watched.changes = changes_in(rows, before=watched.changes)
             self._show_workload(group, watched)
             return watched.session
-        return self._begun(group, self.histories.intervals(*group, since=now - LOOK_BACK, until=now), stops, now=now)
+        return self._begun_anew(group, now=now)
 
-    def _begun(
-        self, group: Group, rows: Sequence[GroupInterval], stops: Sequence[MeasuredPause], *, now: datetime
-    ) -> Session | None:
+    def _begun_anew(self, group: Group, *, now: datetime) -> Session | None:
+        """A new session of the group, whose rows are read alone."""
+        return self._begun(group, self.histories.intervals(*group, since=now - LOOK_BACK, until=now), now=now)
+
+    def _begun(self, group: Group, rows: Sequence[GroupInterval], *, now: datetime) -> Session | None:
         """A new session of the group from its rows of the last weeks."""
         settings = self.settings if self.settings_of is None else self.settings_of(*group)
         # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
@@ -406,7 +414,7 @@ class Recommender:
             *(profile, settings, rows), previous=previous, outcomes=outcomes, account=account, caller=self.caller
         )
         session.start_from(self._similar.get(kind_of(profile)))
-        for stop in stops:
+        for stop in self.stops(group):
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
         self._watched[group] = Watched(session, profile, settings, observed, changes_in(rows), seen_until)
@@ -446,9 +454,10 @@ class Recommender:
         except NotLeadingError:
             raise
         except Exception as error:  # noqa: BLE001  # as in `_decide`
-            if len(decided) > 1 and not isinstance(error, UnavailableError):
-                return [self._stored_alone(*each, times, now=now) for each in decided]
-            return [self._failure((each.cluster, each.group), error, now=now) for each in decisions]
+            if self._store_is_down:
+                self.borders.failed("step", "store", error, is_expected=True)
+                return [self._unstored(each, now=now) for each in decisions]
+            return [self._stored_alone(*each, times, now=now) for each in decided]
         return decisions
 
     def _stored_alone(

@@ -29,11 +29,11 @@ from recommender.adapters.documents import (
 from recommender.deciding.hold import Hold
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.following.kept_account import kept_since
-from recommender.newest_rows import Histories
 from recommender.ports import (
     FORGOTTEN_AFTER,
     AccountPart,
     Group,
+    Histories,
     LoopStore,
     MalformedError,
     decision_id,

@@ -38,6 +38,16 @@ PROMISE = PolicyFigures(
     risk_weight=0.0,
     max_lag_seconds=10.0,
 )
+OURS = Standing(
+    policy="lagcast",
+    replicas=7.0,
+    late=0.5,
+    duplicates=0,
+    late_share=0.01,
+    wait_p99_seconds=1,
+    moves=9,
+    part="ours",
+)
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 KEY = group_key("prod-eu", "orders")
 VOID = {"meta", "link", "input", "br", "img", "hr"}
@@ -286,17 +296,7 @@ def test_before_there_is_a_decision_a_page_shows_the_work_and_afterwards_its_rep
     assert "The replay is not over" in text("/replay")
     work.stage("Spark", "4.3.0, Java 21", 7.9)
     assert "Spark 4.3.0, Java 21 7.9 s" in text("/")
-    ours = Standing(
-        policy="lagcast",
-        replicas=7.0,
-        late=0.5,
-        duplicates=0,
-        late_share=0.01,
-        wait_p99_seconds=1,
-        moves=9,
-        part="ours",
-    )
-    work.replay(league([ours], currency="USD"), "lagcast was the cheapest.")
+    work.replay(league([OURS], currency="USD"), "lagcast was the cheapest.")
     assert "lagcast was the cheapest." in text("/replay")
     assert service.get("/replay/pictures").json().keys() == {"league"}
     assert "lagcast" in service.get("/replay/pictures/league.csv").text
@@ -304,19 +304,9 @@ def test_before_there_is_a_decision_a_page_shows_the_work_and_afterwards_its_rep
 
 def kept(title: str, at: datetime) -> KeptReplay:
     """A replay in which lagcast lost a day."""
-    ours = Standing(
-        policy="lagcast",
-        replicas=7.0,
-        late=0.5,
-        duplicates=0,
-        late_share=0.01,
-        wait_p99_seconds=1,
-        moves=9,
-        part="ours",
-    )
     lost = LostDay(day=date(2026, 1, 4), rival="keda", rival_cost=1.25, lagcast_cost=1.5)
     return KeptReplay(
-        title=title, played_at=at, currency="USD", sentences=("Two days.",), standings=(ours,), lost_days=(lost,)
+        title=title, played_at=at, currency="USD", sentences=("Two days.",), standings=(OURS,), lost_days=(lost,)
     )
 
 
