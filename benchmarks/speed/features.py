@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,7 @@ DAYS = 2
 BEGINS_AT = datetime(2026, 5, 4, tzinfo=UTC)
 ROUNDS_A_DAY = 86_400 // BASE_INTERVAL_SECONDS
 ENGINES = ("spark", "duckdb")
+LENGTHS = (BASE_INTERVAL_SECONDS, *ROLLUP_INTERVALS_SECONDS)
 # Of 50 million rows; 200 million are to take four times as long.
 MOST_COLD, MOST_WARM, MOST_MEGABYTES = 4.0, 2.5, 2000.0
 _COMPARED = (
@@ -155,7 +157,7 @@ def measured(engine: str, folder: Path) -> Took:
     if process.returncode != 0 or len(marks) != 2:
         message = f"{engine} ended with {process.returncode} after {len(marks)} of 2 runs"
         raise RuntimeError(message)
-    files = list((folder / engine).rglob("*.parquet"))
+    files = [file for seconds in LENGTHS for file in _files_of(engine, folder, seconds=seconds)]
     return Took(
         cold_seconds=marks[0],
         warm_seconds=marks[1] - marks[0],
@@ -289,14 +291,9 @@ GROUP BY cluster, "group", end_at
 
 def compare(folder: Path) -> None:
     """Errors: ValueError where the engines do not agree on a figure of any row."""
-    manifest = json.loads((folder / "spark" / "manifest.json").read_text())
-    for seconds in (BASE_INTERVAL_SECONDS, *ROLLUP_INTERVALS_SECONDS):
-        parts = [folder / "spark" / part["folder"] for part in manifest["parts"] if part["interval_seconds"] == seconds]
-        files = [str(file) for part in parts for file in part.glob("*.parquet")]
-        ours = _sorted(ds.dataset(files, format="parquet").to_table(columns=_wanted()))
-        other = folder / "duckdb" / "warm" / f"interval_seconds={seconds}"
-        theirs = _sorted(ds.dataset(str(other), format="parquet", partitioning="hive").to_table(columns=_wanted()))
-        if ours.num_rows != theirs.num_rows:
+    for seconds in LENGTHS:
+        ours, theirs = (_rows(_files_of(engine, folder, seconds=seconds)) for engine in ENGINES)
+        if ours.num_rows != theirs.num_rows or not ours.num_rows:
             message = f"of {seconds} s Spark has {ours.num_rows:,} rows and DuckDB {theirs.num_rows:,}"
             raise ValueError(message)
         for name in _COMPARED:
@@ -309,11 +306,20 @@ def compare(folder: Path) -> None:
                 raise ValueError(message)
 
 
-def _wanted() -> list[str]:
-    return ["group", "interval_end_at", *_COMPARED]
+def _files_of(engine: str, folder: Path, *, seconds: int) -> list[Path]:
+    """The files of the second run with rows of this length; Spark's table has those of the first one beside them."""
+    if engine == "duckdb":
+        return list((folder / "duckdb" / "warm" / f"interval_seconds={seconds}").rglob("*.parquet"))
+    parts = json.loads((folder / "spark" / "manifest.json").read_text())["parts"]
+    folders = [folder / "spark" / part["folder"] for part in parts if part["interval_seconds"] == seconds]
+    return [file for each in folders for file in each.glob("*.parquet")]
 
 
-def _sorted(table: pa.Table) -> pa.Table:
+def _rows(files: Sequence[Path]) -> pa.Table:
+    """What is compared, in one order."""
+    table = ds.dataset(list(map(str, files)), format="parquet").to_table(
+        columns=["group", "interval_end_at", *_COMPARED]
+    )
     return table.sort_by([("group", "ascending"), ("interval_end_at", "ascending")])
 
 
