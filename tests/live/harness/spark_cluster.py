@@ -94,7 +94,8 @@ def _state(page: int) -> dict[str, Any] | None:
     """What the master tells of itself; None before it answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
-            return dict(json.load(answer))
+            # The pages of a starting master are added one after the other: until /json is, the answer is that of /.
+            return dict(json.load(answer)) if answer.headers.get_content_subtype() == "json" else None
     except OSError:
         return None
 
