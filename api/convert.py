@@ -337,7 +337,8 @@ def _recommendation(advice: Recommendation, group: GroupSettings, *, now: dateti
         fallback_policy=None
         if advice.fallback_policy is None
         else parts.FallbackPolicy(**asdict(advice.fallback_policy)),
-        sensitivity=tuple(parts.TurningPoint(**asdict(turning_point)) for turning_point in advice.sensitivity) or None,
+        sensitivity=tuple(parts.TurningPoint(**asdict(turning_point)) for turning_point in advice.sensitivity or ())
+        or None,
         confidence=advice.confidence,
         confidence_level=advice.confidence_level,
         learned=to_learned(advice.learned),

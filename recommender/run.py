@@ -109,9 +109,10 @@ class Recommender:
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
-    of a kind have learned. Holds of the store are in force from the next cycle on; `namespace_of` has the Kubernetes
-    namespace of a group, for those on namespaces. `known_groups` has what is known of each group, and `deciding` is set
-    during a cycle, for other threads.
+    of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
+    cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle. Holds of the store are in
+    force from the next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces.
+    `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other threads.
     """
 
     histories: Histories
@@ -128,6 +129,7 @@ class Recommender:
     pooling: Pooling = pooled_by_kind
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
+    searches_per_cycle: int = 100
     known_groups: KnownGroups = field(default_factory=KnownGroups)
     borders: Borders = field(default_factory=Borders)
     deciding: Event = field(default_factory=Event)
@@ -140,6 +142,7 @@ class Recommender:
     _outage: Obstacle | None = None
     _store_is_down: bool = False
     _long_decisions: LongDecisions = field(default_factory=LongDecisions)
+    _searches_left: int = 0
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
@@ -151,6 +154,7 @@ class Recommender:
 
     def _cycle(self, *, now: datetime) -> tuple[Decision, ...]:
         times = StepTimes(self.timer)
+        self._searches_left = self.searches_per_cycle
         with times.timing("read"):
             self._outage = None
             self._read_holds(now=now)
@@ -351,7 +355,13 @@ class Recommender:
                 forecast = session.forecast(now)
             self._log_failure(group)
             with times.timing("decide"):
-                decision = session.decide(forecast, now=now, with_sensitivity=True, hold=self._hold_on(group, now=now))
+                decision = session.decide(
+                    forecast,
+                    now=now,
+                    sensitivity="any" if self._searches_left else "as_before",
+                    hold=self._hold_on(group, now=now),
+                )
+            self._searches_left -= _is_searched(decision, session)
         except NotLeadingError:
             raise
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
@@ -560,6 +570,14 @@ def run_forever(
                 with borders.around("step", "report", expected=(AdapterError,), passing=(NotLeadingError,)):
                     report(decisions, now=now)
             recommender.tidy(now=now)
+
+
+def _is_searched(decision: Decision, session: Session) -> bool:
+    """True if it was searched for what would reverse the decision, and not taken from the one before."""
+    if not isinstance(decision, Recommendation) or decision.sensitivity is None or session.inputs is None:
+        return False
+    previous = session.inputs.previous
+    return previous is None or previous.sensitivity is not decision.sensitivity
 
 
 def log_fields(decision: Decision) -> dict[str, object]:

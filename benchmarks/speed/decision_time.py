@@ -77,7 +77,7 @@ def decisions(partitions: int, settings: DecisionSettings) -> Iterator[tuple[flo
 def timed(session: Session, row: GroupInterval) -> tuple[float, Recommendation]:
     """One decision and its CPU seconds."""
     begun = time.process_time()
-    advice = session.recommend(row.interval_end_at, with_sensitivity=True)
+    advice = session.recommend(row.interval_end_at, sensitivity="any")
     seconds = time.process_time() - begun
     if not isinstance(advice, Recommendation):
         message = f"a refusal was timed: {advice}"

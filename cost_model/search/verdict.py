@@ -103,7 +103,8 @@ def turning_factor(found: PlanEvaluation, quantity: Quantity) -> float | None:
     """The factor nearest to 1 at which `quantity`, all else equal, reverses the decision between up, stay and down.
 
     Searched between a sixteenth and sixteen times, by halving, among the cheapest plans; None where neither end
-    reverses it. The factor does reverse it; one that is 4 % nearer to 1 may not.
+    reverses it. The factor does reverse it; one that is 4 % nearer to 1 may not. More and less are halved together,
+    because only the nearer is told: a way that turns later is not searched to its end.
     """
     rows = _contenders(found)
     present = _direction(found)
@@ -111,20 +112,24 @@ def turning_factor(found: PlanEvaluation, quantity: Quantity) -> float | None:
     def turns(octaves: float) -> bool:
         return _direction(found.replayed(_changed(found.inputs, quantity, 2.0**octaves), rows)) != present
 
-    octaves = [sign * _nearest(turns, sign) for sign in (1.0, -1.0) if turns(sign * MOST_OCTAVES)]
-    return float(2.0 ** min(octaves, key=abs)) if octaves else None
+    signs = [sign for sign in (1.0, -1.0) if turns(sign * MOST_OCTAVES)]
+    return float(2.0 ** _nearest(turns, signs)) if signs else None
 
 
-def _nearest(turns: Callable[[float], bool], sign: float) -> float:
-    """Octaves until the decision turns at the latest, given that it does at the outermost."""
+def _nearest(turns: Callable[[float], bool], signs: list[float]) -> float:
+    """The octaves nearest to 0 at which the decision has turned, given the signs with which it does at the outermost.
+
+    Of two that turn within the same half of a step it is the first.
+    """
     stands, turned = 0.0, MOST_OCTAVES
     for _ in range(HALVINGS):
         middle = (stands + turned) / 2.0
-        if turns(sign * middle):
-            turned = middle
+        sooner = [sign for sign in signs if turns(sign * middle)]
+        if sooner:
+            signs, turned = sooner, middle
         else:
             stands = middle
-    return turned
+    return signs[0] * turned
 
 
 def _contenders(found: PlanEvaluation) -> list[int]:

@@ -152,7 +152,7 @@ def policy_figures(context: DecisionContext, situation: Situation, found: PlanEv
     )
 
 
-def sensitivity(
+def turning_points(
     advice: Recommendation, found: PlanEvaluation, *, price_per_late_message: float, rebalance_pause_seconds: float
 ) -> tuple[TurningPoint, ...]:
     """For each quantity the smallest change that reverses the decision, nearest first; those without one left out.

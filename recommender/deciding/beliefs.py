@@ -166,7 +166,7 @@ def reversals(advice: Recommendation) -> tuple[str, ...]:
     return tuple(
         f"Another decision from {_QUANTITIES[point.quantity].format(_rounded(point.turning))} on, in place of "
         f"{_rounded(point.present)}."
-        for point in advice.sensitivity
+        for point in advice.sensitivity or ()
     )
 
 

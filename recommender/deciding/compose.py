@@ -10,12 +10,12 @@ from recommender.deciding.causes import cause_of
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.planned import explained, price_by_plans
 from recommender.deciding.proposal import MovePrice, Proposal
-from recommender.deciding.recommendation import Action, ForecastSummary, Observed, Recommendation
+from recommender.deciding.recommendation import Action, ForecastSummary, Observed, Recommendation, SensitivityOf
 from recommender.deciding.windows import open_until
 from recommender.deciding.zero import price_by_rule
 
 
-def compose(proposal: Proposal, context: DecisionContext, *, with_sensitivity: bool) -> Recommendation:
+def compose(proposal: Proposal, context: DecisionContext, *, sensitivity: SensitivityOf) -> Recommendation:
     """The recommendation for the proposal that passed the guards, with its price beside every other one.
 
     For 0 replicas the sentences of the proposal are the only ones.
@@ -24,7 +24,7 @@ def compose(proposal: Proposal, context: DecisionContext, *, with_sensitivity: b
     if choice is None:
         return _named(_draft(proposal, price_by_rule(proposal, context), context))
     draft = _draft(proposal, price_by_plans(proposal, choice, context), context)
-    return _named(explained(draft, choice, context, with_sensitivity=with_sensitivity))
+    return _named(explained(draft, choice, context, sensitivity=sensitivity))
 
 
 def compose_waiting(under_way: Recommendation, context: DecisionContext) -> Recommendation:

@@ -11,7 +11,7 @@ from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold
 from recommender.deciding.recommend import recommend
-from recommender.deciding.recommendation import Decision, Recommendation, TrackRecord
+from recommender.deciding.recommendation import Decision, Recommendation, SensitivityOf, TrackRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,7 +33,7 @@ class DecisionInputs:
     fallback_replicas: int | None = None
     track_record: TrackRecord | None = None
 
-    def decide(self, *, with_sensitivity: bool = False) -> Decision:
+    def decide(self, *, sensitivity: SensitivityOf = "none") -> Decision:
         """The decision from these inputs: the same at each call."""
         return recommend(
             self.history,
@@ -46,5 +46,5 @@ class DecisionInputs:
             hold=self.hold,
             fallback_replicas=self.fallback_replicas,
             track_record=self.track_record,
-            with_sensitivity=with_sensitivity,
+            sensitivity=sensitivity,
         )

@@ -11,12 +11,12 @@ from cost_model.search.plan import PlannedMove
 from cost_model.search.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from forecasting.history import MINUTE_SECONDS
 from forecasting.units import SECONDS_PER_HOUR, Replicas
-from recommender.deciding.account import learned_moves, policy_figures, rebalance_impact_of, sensitivity
+from recommender.deciding.account import learned_moves, policy_figures, rebalance_impact_of, turning_points
 from recommender.deciding.context import DecisionContext
 from recommender.deciding.explain import Leaving, explain
 from recommender.deciding.proposal import MovePrice, PlanChoice, Proposal
 from recommender.deciding.question import STEP_SECONDS, situation_of, uncertainty_of
-from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation, TurningPoint
+from recommender.deciding.recommendation import PricedPlan, ReasonCode, Recommendation, SensitivityOf, TurningPoint
 from recommender.deciding.remarks import cause_remark, remedy_remark, risk_remark, skew_remark, wasted_remark
 from recommender.deciding.windows import open_until
 
@@ -124,12 +124,12 @@ def _break_even_seconds(choice: PlanChoice, best: PlannedMove, context: Decision
 
 
 def explained(
-    draft: Recommendation, choice: PlanChoice, context: DecisionContext, *, with_sensitivity: bool
+    draft: Recommendation, choice: PlanChoice, context: DecisionContext, *, sensitivity: SensitivityOf
 ) -> Recommendation:
     """The draft with the sentences on its plans and with its sensitivity; its own sentences come last."""
     guarded = draft.binding_rule is not None
-    if with_sensitivity and not guarded:
-        draft = replace(draft, sensitivity=_sensitivity(draft, choice, context))
+    if sensitivity != "none" and not guarded:
+        draft = replace(draft, sensitivity=_sensitivity(draft, choice, context, searched=sensitivity == "any"))
     leaving = _leaving(choice, context) if draft.action == "hold" and not guarded else None
     sentences = explain(draft, choice.situation.profile, leaving=leaving)
     failure = context.track_record.forecaster_failure
@@ -137,12 +137,16 @@ def explained(
     return replace(draft, sentences=(*sentences, *more, *draft.sentences))
 
 
-def _sensitivity(draft: Recommendation, choice: PlanChoice, context: DecisionContext) -> tuple[TurningPoint, ...]:
-    """What reverses the decision; while it stays the same, what did when it was first made."""
+def _sensitivity(
+    draft: Recommendation, choice: PlanChoice, context: DecisionContext, *, searched: bool
+) -> tuple[TurningPoint, ...] | None:
+    """What reverses the decision; while it stays the same, what did when that was `searched` for."""
     previous = context.previous
-    if previous is not None and _decided(previous) == _decided(draft):
+    if previous is not None and previous.sensitivity is not None and _decided(previous) == _decided(draft):
         return previous.sensitivity
-    return sensitivity(
+    if not searched:
+        return None
+    return turning_points(
         draft,
         choice.found,
         price_per_late_message=choice.situation.prices.price_per_late_message,

@@ -21,7 +21,7 @@ from recommender.deciding.pace import patience_seconds
 from recommender.deciding.planned import best_plan
 from recommender.deciding.probing import probed
 from recommender.deciding.proposal import Proposal
-from recommender.deciding.recommendation import Decision, Recommendation, TrackRecord
+from recommender.deciding.recommendation import Decision, Recommendation, SensitivityOf, TrackRecord
 from recommender.deciding.zero import propose_by_rule
 
 __all__ = ["day_one", "planned_replicas", "recommend"]
@@ -39,16 +39,16 @@ def recommend(
     hold: Hold | None = None,
     fallback_replicas: int | None = None,
     track_record: TrackRecord | None = None,
-    with_sensitivity: bool = False,
+    sensitivity: SensitivityOf = "none",
 ) -> Decision:
     """The count of replicas and the instant at the least expected price; or a refusal.
 
     `previous` is the recommendation in force until now: it shows whether a move is still under way. `learned` are the
     beliefs from the group's own moves (None: the settings' priors). `hold` is in force on the group.
     `fallback_replicas` is the fallback policy's count, given when the advice has been more expensive than the policy
-    for too long: it is followed then. `track_record` is published with the advice; `with_sensitivity` adds the smallest
-    changes that reverse it, for about 25 ms where it is another one than `previous`. `now` is timezone-aware. A group
-    that cannot be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
+    for too long: it is followed then. `track_record` is published with the advice. The smallest changes that reverse a
+    decision are added to those of `sensitivity`, a search of about 25 ms. `now` is timezone-aware. A group that cannot
+    be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
     """
     context = read_context(
         history,
@@ -68,7 +68,7 @@ def recommend(
     if under_way is not None:
         return compose_waiting(under_way, context)
     proposal = pass_guards(probed(_propose(context), context), context)
-    return compose(proposal, context, with_sensitivity=with_sensitivity)
+    return compose(proposal, context, sensitivity=sensitivity)
 
 
 def planned_replicas(

@@ -43,6 +43,9 @@ ReasonCode = Literal[
     "activating",
 ]
 
+# The decisions of which it is told what would reverse them: none; those that were the same before, as it was told then;
+# or any, a new one being searched.
+SensitivityOf = Literal["none", "as_before", "any"]
 
 # In four of five scenarios the choice is no more expensive than the other way: high; in three of five: medium.
 HIGH_CONFIDENCE = 0.8
@@ -309,7 +312,7 @@ class Recommendation:
     desired_replicas_upper: int | None = None
     confidence: float | None = None
     act_now: Cost | None = None
-    sensitivity: tuple[TurningPoint, ...] = ()
+    sensitivity: tuple[TurningPoint, ...] | None = None
     fallback_policy: FallbackStanding | None = None
     learned: LearnedMoves | None = None
     policy: PolicyFigures | None = None

@@ -58,7 +58,7 @@ def changed(inputs: DecisionInputs, changes: Changes) -> DecisionInputs:
 
 def what_if(inputs: DecisionInputs) -> Decision:
     """The decision from these inputs, without what would reverse it: that is kept with the decision in force."""
-    return inputs.decide(with_sensitivity=False)
+    return inputs.decide()
 
 
 def _profile(profile: GroupProfile, changes: Changes) -> GroupProfile:

@@ -24,7 +24,14 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold
 from recommender.deciding.inputs import DecisionInputs
 from recommender.deciding.recommend import planned_replicas
-from recommender.deciding.recommendation import Decision, GradedMove, LedgerStanding, Recommendation, TrackRecord
+from recommender.deciding.recommendation import (
+    Decision,
+    GradedMove,
+    LedgerStanding,
+    Recommendation,
+    SensitivityOf,
+    TrackRecord,
+)
 from recommender.following.capacity import CapacityTracker
 from recommender.following.careful import Caller, call
 from recommender.following.experts import PLANNERS, WITH_FORECAST, Experts, FollowedPolicy
@@ -212,13 +219,13 @@ class Session:
         carried = group_capacity(Replicas(row.members), partitions=Partitions(row.partitions), capacity=limit.p50)
         return rate > self._settings.target_utilization * carried
 
-    def recommend(self, now: datetime, *, with_sensitivity: bool = False) -> Decision:
+    def recommend(self, now: datetime, *, sensitivity: SensitivityOf = "none") -> Decision:
         """Advice from all rows until `now`, or a refusal that names the missing data.
 
-        `with_sensitivity`: also the changes that reverse the decision, which takes a few times as long as the decision
-        where it is another one than before.
+        `sensitivity`: of which decisions the changes that reverse them are told, a search that takes a few times as
+        long as the decision.
         """
-        return self.decide(self.forecast(now), now=now, with_sensitivity=with_sensitivity)
+        return self.decide(self.forecast(now), now=now, sensitivity=sensitivity)
 
     def forecast(self, now: datetime) -> Forecasts:
         """The forecasts of the produce rate, for `decide`; or refusals."""
@@ -228,7 +235,7 @@ class Session:
         return self._forecasts.forecasts(history)
 
     def decide(
-        self, forecasts: Forecasts, *, now: datetime, with_sensitivity: bool = False, hold: Hold | None = None
+        self, forecasts: Forecasts, *, now: datetime, sensitivity: SensitivityOf = "none", hold: Hold | None = None
     ) -> Decision:
         """Advice for a group with this forecast, under `hold` if one is in force: the second half of `recommend`."""
         self._decided_at, self._inputs = now, None
@@ -259,7 +266,7 @@ class Session:
                 cluster_seen_at=self._cluster_seen_at,
             ),
         )
-        decision = inputs.decide(with_sensitivity=with_sensitivity)
+        decision = inputs.decide(sensitivity=sensitivity)
         if experts is not None and isinstance(decision, Recommendation):
             for planner, forecast in zip(PLANNERS, forecasts, strict=True):
                 experts.plan(

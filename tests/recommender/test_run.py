@@ -803,8 +803,22 @@ def test_what_would_reverse_a_decision_is_known_from_the_loop(
     assert isinstance(first, Recommendation)
     assert isinstance(second, Recommendation)
     assert (first.action, second.action) == ("scale_in", "scale_in")
-    assert {point.quantity for point in first.sensitivity} >= {"capacity_messages_per_second_per_replica"}
+    assert {point.quantity for point in first.sensitivity or ()} >= {"capacity_messages_per_second_per_replica"}
     assert second.sensitivity == first.sensitivity
+
+
+def test_many_new_decisions_are_told_first_and_searched_later(
+    make: Callable[..., Recommender], row: Row, now: datetime
+) -> None:
+    """With one search a cycle, the second of two groups is told to stay at once, and what reverses it a cycle later."""
+    instants = [now - timedelta(seconds=15 * back) for back in reversed(range(-2, 240))]
+    rows = Rows([replace(row(at, 6500.0), group=group) for at in instants for group in ("billing", "orders")])
+    loop = make(rows)
+    loop.searches_per_cycle = 1
+    told = [loop.run_once(now=at) for at in instants[-3:]]
+    found = [[getattr(each, "sensitivity", None) for each in decisions] for decisions in told]
+    assert [[each is not None for each in cycle] for cycle in found] == [[True, False], [True, True], [True, True]]
+    assert found[2] == found[1] == [found[0][0]] * 2
 
 
 def test_groups_of_another_kind_teach_nothing(

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cost_model.physics.profile import Capacity
@@ -12,7 +12,7 @@ from cost_model.pricing.price import Cost
 from cost_model.pricing.rollout import ENDING_STEPS
 from cost_model.pricing.situation import Situation, Uncertainty
 from cost_model.search.evaluation import ANNOUNCED_FRACTION, PlanEvaluation, evaluate_plans
-from cost_model.search.verdict import outweighed
+from cost_model.search.verdict import HALVINGS, MOST_OCTAVES, _nearest, outweighed
 from forecasting.units import FloatArray, MessagesPerSecond, Replicas
 from tests.cost_model.drawn import PRICES, priced, small_group, small_situation
 
@@ -240,6 +240,17 @@ def test_an_outweighed_plan_is_cheaper_on_average_and_more_expensive_with_its_ri
         assert less == pytest.approx(found.cost(found.best_row).total - found.cost(row).total)
         assert less > 0.0
         assert (1.0 - found.risk_weight) * less < found.risk_weight * more
+
+
+@given(st.floats(0.1, 6.0), st.floats(0.1, 6.0))
+def test_the_nearer_of_two_turns_is_found_to_a_sixteenth_of_an_octave(above: float, below: float) -> None:
+    """A decision that turns `above` octaves up and `below` octaves down, each at most 4 if it turns at all."""
+    turns = {1.0: above, -1.0: below}
+    signs = [sign for sign, octaves in turns.items() if octaves <= MOST_OCTAVES]
+    assume(signs)
+    found = _nearest(lambda octaves: abs(octaves) >= turns[float(np.sign(octaves))], signs)
+    assert turns[float(np.sign(found))] <= abs(found)
+    assert 0.0 <= abs(found) - min(turns.values()) <= MOST_OCTAVES / 2**HALVINGS
 
 
 def test_the_cost_of_a_rare_burst_decides_only_if_the_worst_tenth_counts(plain: Situation) -> None:

@@ -48,7 +48,7 @@ def decide(
             previous=previous,
             now=NOW,
             hold=hold,
-            with_sensitivity=True,
+            sensitivity="any",
         )
         assert isinstance(advice, Recommendation)
         return advice

@@ -125,9 +125,7 @@ def test_a_detected_price_changes_costs_by_one_factor_and_no_decision(inputs: De
     """Prices that are set beside it were in pod-hours: they become money with it."""
     settings = DecisionSettings(price_per_move=1.5, price_per_late_message=0.001)
     detected = priced(settings, DetectedPrice(price_per_replica_hour=0.028, seen_at=NOW))
-    without, found = (
-        replace(inputs, settings=each, learned=None).decide(with_sensitivity=False) for each in (settings, detected)
-    )
+    without, found = (replace(inputs, settings=each, learned=None).decide() for each in (settings, detected))
     assert isinstance(without, Recommendation)
     assert isinstance(found, Recommendation)
     assert (without.currency, found.currency) == ("pod-hours", "USD")
