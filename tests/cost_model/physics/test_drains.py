@@ -138,6 +138,28 @@ def test_a_drain_lasts_for_five_commit_intervals_at_least() -> None:
     assert found.seconds == 105.0
 
 
+def test_a_backlog_that_is_committed_batch_by_batch_is_no_drain() -> None:
+    """Two replicas of 30/s, each with a commit after 500 messages: the first minute shows 48/s for each of them."""
+    consumed = [70.3, 173.9, 18.1, 119.9, 0.0, 69.4, 37.2, 108.2, 23.7, 66.5]
+    lags = [5783.0]
+    for rate in consumed:
+        lags.append(lags[-1] + 15.0 * (44.0 - rate))
+    drains = Drains(PROFILE)
+    for row in rows(consumed=[0.0, *consumed, 44.0], lags=[*lags, FEW], members=[2] * 12):
+        drains.observe(row)
+    assert drains.over == ()
+
+
+def test_a_row_before_the_first_commit_is_no_part_of_a_drain() -> None:
+    """New replicas have to fetch their first messages."""
+    drains = Drains(PROFILE)
+    lags = [MANY, 2264.0, 1958.0, 1652.0, 1346.0, FEW]
+    for row in rows(consumed=[0.0, 0.0, BOTH, BOTH, BOTH, PRODUCED], lags=lags, members=[2] * 6):
+        drains.observe(row)
+    (found,) = drains.over
+    assert (found.messages_per_second, found.seconds) == (BOTH, 45.0)
+
+
 def test_drains_are_forgotten_after_a_day() -> None:
     """The replicas may run other code by then."""
     drains = Drains(PROFILE)
