@@ -15,6 +15,7 @@ setup: $(READY) ## install everything into .venv, pinned and hashed (once; a sec
 
 $(READY): requirements/dev.txt requirements/bootstrap.txt pyproject.toml scripts/setup
 	@scripts/step setup scripts/setup
+	@PYTHONPATH=. scripts/step loops $(BIN)/python scripts/compile_loops.py
 	@touch $@
 
 demo: $(READY) ## run the whole pipeline on a generated workload: no Kafka, no cluster, no Java needed

@@ -1,8 +1,8 @@
 # ruff: noqa: INP001 - a script is run, never imported
-"""Compiles the loops of the plant and of the planner once, before the tests that need them.
+"""Compiles the loops of the plant and of the planner once, before the first command and the tests that need them.
 
-The machine code is cached on disk. Without this script, each test process compiles it again: the processes need it at
-the same time, and do not wait for each other.
+The machine code is cached on disk. Without this script the first demo compiles it for 50 s before it shows anything,
+and each test process compiles it again: the processes need it at the same time, and do not wait for each other.
 """
 
 from datetime import UTC, datetime
