@@ -150,7 +150,8 @@ def value_axis(theme: Theme, name: str, **more: Any) -> Option:  # noqa: ANN401 
 
 def time_axis(theme: Theme, **more: Any) -> Option:  # noqa: ANN401  # whatever an axis takes
     """An axis of instants: hours, and the date where a day begins."""
-    formats = {"day": "{bold|{yyyy}-{MM}-{dd}}", "hour": "{HH}:{mm}", "minute": "{HH}:{mm}", "second": "{HH}:{mm}:{ss}"}
+    dates = dict.fromkeys(("year", "month", "day"), "{bold|{yyyy}-{MM}-{dd}}")
+    formats = dates | {"hour": "{HH}:{mm}", "minute": "{HH}:{mm}", "second": "{HH}:{mm}:{ss}"}
     axis = _axis(theme, "")
     axis["axisLabel"] |= {"formatter": formats, "hideOverlap": True, "rich": {"bold": {"fontWeight": "bold"}}}
     return axis | {"type": "time", "splitLine": {"show": False}} | more
