@@ -122,9 +122,10 @@ def _points(table: Table, theme: Theme, part: str, name: str, *, symbol: str, si
             "position": "top",  # the front goes to the right and down, and strikes no name through
             "align": "left",
             "formatter": "{b}",
+            "lineHeight": 14,  # as in legends
             "color": theme.text,
         },
-        "labelLayout": {"moveOverlap": "shiftY"},
+        "labelLayout": {"$fn": "label_beside_others"},
         "dimensions": [{"name": column.name, "displayName": column.title} for column in shown],
         "encode": {"x": "late_percent", "y": "replicas", "tooltip": [column.name for column in shown]},
         "data": [{"name": row[0], "value": list(row[1:-1])} for row in table.rows if row[-1] == part],

@@ -36,8 +36,8 @@ THEMES = ("light", "dark")
 # A phone, and a laptop.
 WIDTHS = (390, 1440)
 HEIGHT = 900
-# Height of a line of text.
-LINE = 24
+# Height of a line of text, and of letters in a picture.
+LINE, LETTER = 24, 12
 # Rows of a page of groups, and groups that are there: one page, and some of the next.
 ROWS, GROUPS = 50, 70
 # Kafka allows so many characters in the name of a group.
@@ -46,7 +46,7 @@ GROUP = f"/groups/{group_key(CLUSTER, 'orders')}"
 REFUSED = f"/groups/{group_key(CLUSTER, 'billing')}"
 
 
-COSTS = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.5, 0.0, 0.0)}
+COSTS = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.99, 0.0, 0.00995)}
 REPLAY = KeptReplay(
     title="orders of May",
     played_at=DECIDED_AT,
@@ -209,6 +209,20 @@ def test_the_pictures_of_a_group_are_drawn(site: Site, watched: Callable[..., Wa
     told = seen.page.locator("#replicas-says").inner_text()
     assert "beside the cheapest plan, known afterwards" in told
     assert seen.complaints == []
+
+
+def test_names_of_policies_that_are_close_together_can_be_read(site: Site, watched: Callable[..., Watched]) -> None:
+    """A cent and a two-hundredth of a percent apart: one name is below the other."""
+    seen = watched()
+    seen.open(site.address("kept-replay"))
+    page = seen.page
+    heights = page.evaluate(
+        """() => Object.fromEntries(
+            echarts.getInstanceByDom(document.querySelector("[data-picture=league] .drawing")).getZr()
+                .storage.getDisplayList().filter(each => ["lagcast", "hindsight"].includes(each.style.text))
+                .map(each => [each.style.text, each.getComputedTransform()[5]]))"""
+    )
+    assert abs(heights["lagcast"] - heights["hindsight"]) >= LETTER
 
 
 def test_the_themes_differ(site: Site, watched: Callable[..., Watched]) -> None:
