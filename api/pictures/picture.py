@@ -10,7 +10,7 @@ from typing import Any
 # Most points of one series: a browser draws twenty such series in a tenth of a second, and a report stays small.
 MOST_POINTS = 2000
 # Functions that an option may name as {"$fn": NAME}; static/lagcast.js has them, JSON has none.
-FUNCTIONS = frozenset({"bar_of_span", "label_beside_others", "label_of_span", "rounded"})
+FUNCTIONS = frozenset({"bar_of_span", "label_beside_others", "label_of_day", "label_of_span", "rounded"})
 
 Cell = str | float | bool | datetime | None
 Option = dict[str, Any]
