@@ -70,12 +70,16 @@ def test_each_policy_has_a_point_in_the_middle_of_each_day() -> None:
 
 
 def test_the_cursor_tells_the_span_of_its_day() -> None:
-    """Each point has the begin and the end of its day, of which the function that is named makes words."""
+    """Each point has the begin and the end of its day, of which the function that is named makes words.
+
+    The policies stand below them, the cheapest first.
+    """
     paid, _ = by_day(STANDINGS, currency="USD")
     option = drawn(paid)
     spans = [tuple(span) for _, _, *span in series(option, "lagcast")["data"]]
     assert spans == [(millis(begin), millis(end)) for begin, end in SPANS]
     assert option["tooltip"]["axisPointer"]["label"]["formatter"] == {"$fn": "label_of_day"}
+    assert option["tooltip"]["order"] == "valueAsc"
 
 
 def test_a_day_that_ours_lost_is_shaded_in_both() -> None:
@@ -129,6 +133,7 @@ def test_the_sentence_names_the_day_on_which_most_was_lost(costs: tuple[float, .
     paid, _ = by_day([ours, *others], currency="USD")
     short = " The last day is 6 h long." if len(costs) == len(SPANS) else ""
     assert paid.sentence == f"lagcast has paid least {won}.{short}{lost}"
+    assert any(paid.table.column("lost")) == bool(lost)
 
 
 def test_the_sentence_on_late_messages_has_the_worst_day_of_ours_and_of_the_best() -> None:
@@ -142,15 +147,17 @@ def test_the_sentence_on_late_messages_has_the_worst_day_of_ours_and_of_the_best
 
 
 def test_lines_differ_in_more_than_their_colour() -> None:
-    """Of the five rivals of a replay; ours is the widest, and has its mark of the league."""
+    """Of the five rivals of a replay, in the legend too; ours is the widest, and has its mark of the league."""
     rivals = [standing(f"rival {number}", 3, 3) for number in range(5)]
     ours = replace(STANDINGS[2], days=STANDINGS[2].days[:2])
     paid, _ = by_day([*rivals, ours], currency="USD")
-    looks = [(each["symbol"], each["lineStyle"]["type"]) for each in drawn(paid)["series"]]
-    assert len(set(looks)) == len(looks)
-    widths = {each["name"]: each["lineStyle"]["width"] for each in drawn(paid)["series"]}
+    option = drawn(paid)
+    looks = [(each["symbol"], each["lineStyle"]["type"]) for each in option["series"] if each["showSymbol"]]
+    assert len(set(looks)) == len(option["series"]) == 6
+    assert "icon" not in option["legend"]
+    widths = {each["name"]: each["lineStyle"]["width"] for each in option["series"]}
     assert max(widths, key=lambda name: widths[name]) == "lagcast"
-    assert series(drawn(paid), "lagcast")["symbol"] == "diamond"
+    assert series(option, "lagcast")["symbol"] == "diamond"
 
 
 def test_a_day_without_cost_has_no_point_on_a_log_axis() -> None:
