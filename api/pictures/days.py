@@ -116,7 +116,7 @@ def _draw(table: Table, theme: Theme, *, parts: Mapping[str, Part], axis: Option
             lost = zip(begins, ends, table.column("lost"), strict=True)
             series[-1]["markArea"] = {
                 "silent": True,
-                "itemStyle": {"color": theme.shade},
+                "itemStyle": {"color": theme.quiet, "opacity": 0.15},
                 "data": [[{"xAxis": begin}, {"xAxis": end}] for begin, end, is_lost in lost if is_lost],
             }
     days = time_axis(theme, min=min(begins, default=None), max=max(ends, default=None))
