@@ -1,15 +1,18 @@
 # ruff: noqa: PLC0415 - pictures are imported when a report is asked for, so that `--help` answers in 0.2 s
 """The league as a table, policies as rows, costs and effects on messages as columns; and as a picture."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cli.output import Field, Record, Table
 
 if TYPE_CHECKING:
-    from api.pictures.league import Part, Standing
+    from api.pictures.league import DayOfPolicy, Part, Standing
     from api.pictures.picture import Picture
     from replay.contest import Entry
     from replay.league import League
+    from replay.trace import Trace
 
 NAMES = {
     "fixed": "Fixed at peak",
@@ -51,16 +54,27 @@ def league_picture(league: "League") -> "Picture":
 
 
 def league_standings(league: "League") -> "list[Standing]":
-    """The points of that picture, in the league's order."""
+    """The points of that picture, in the league's order, each with its days."""
     from replay.contest import LAGCAST
     from replay.hindsight import HINDSIGHT
 
+    parts: dict[str, Part] = {LAGCAST: "ours", HINDSIGHT: "bound"}
     return [
-        standing_of(
-            entry, part="ours" if entry.policy == LAGCAST else "bound" if entry.policy == HINDSIGHT else "rival"
-        )
+        replace(standing_of(entry, part=parts.get(entry.policy, "rival")), days=_days(entry, league.contest.trace))
         for entry in league.entries
     ]
+
+
+def _days(entry: "Entry", trace: "Trace") -> "tuple[DayOfPolicy, ...]":
+    from api.pictures.league import DayOfPolicy
+
+    begins = [trace.start_at + timedelta(days=index) for index in range(len(entry.daily))]
+    return tuple(
+        DayOfPolicy(begins_at=begin, ends_at=end, cost=cost.total, late_share=late_share)
+        for begin, end, cost, late_share in zip(
+            begins, [*begins[1:], trace.end_at], entry.daily, entry.daily_late_share, strict=True
+        )
+    )
 
 
 def standing_of(entry: "Entry", *, part: "Part", name: str | None = None) -> "Standing":

@@ -3,15 +3,16 @@
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from api.words import duration
 from cli.printable import printable_lines
 from cli.terminal import is_drawn_on
 
 if TYPE_CHECKING:
-    from rich.progress import BarColumn, Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 
 # A stage that says nothing at its end is shown from here on: whoever waits for less than this needs no word.
@@ -42,10 +43,10 @@ class Stage:
 class Talk:
     """Prints progress on stderr.
 
-    On a terminal running stages have a spinner, and a bar where it is known how far they are; elsewhere only whole
-    lines are printed. Stages may run in parallel threads. stdout stays free for data. `on_stage` is told of each stage
-    when it begins, once a second when it gets further, and when it is over: its name, what it waits for, how far it is
-    or what it has made, and its seconds, None before its end.
+    On a terminal running stages have a spinner, and where it is known how far they are a bar and the time that is left;
+    elsewhere only whole lines are printed. Stages may run in parallel threads. stdout stays free for data. `on_stage`
+    is told of each stage when it begins, once a second when it gets further, and when it is over: its name, what it
+    waits for, how far it is or what it has made, and its seconds, None before its end.
     """
 
     def __init__(self, on_stage: Callable[[str, str, float | None], object] = lambda *_: None) -> None:
@@ -61,11 +62,9 @@ class Talk:
             yield self
             return
         from rich.console import Console  # noqa: PLC0415  # only a terminal needs it
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+        from rich.progress import Progress  # noqa: PLC0415
 
-        says, far = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[far]"))
-        columns = (SpinnerColumn(), says, _bar(), far, TimeElapsedColumn())
-        with Progress(*columns, console=Console(file=sys.stderr), transient=True) as self._spinner:
+        with Progress(*_columns(), console=Console(file=sys.stderr), transient=True) as self._spinner:
             yield self
         self._spinner = None
 
@@ -87,13 +86,13 @@ class Talk:
         """
         if waiting_for and self._spinner is None:
             self.line(f" .. {name:<10} {waiting_for}")
-        task = self._begin(f"{name:<10} {waiting_for}")
+        task = self._begin(name, waiting_for)
         self._on_stage(name, waiting_for, None)
         told_seconds = time.perf_counter()
 
         def show(_: Stage, done: int, total: int, unit: str) -> None:
             nonlocal told_seconds
-            self._advance(task, name, _far(done, total, unit), done=done, total=total)
+            self._advance(task, _far(done, total, unit), done=done, total=total)
             if time.perf_counter() - told_seconds >= _TOLD_EVERY_SECONDS:
                 told_seconds = time.perf_counter()
                 self._on_stage(name, f"{waiting_for}: {_far(done, total, unit)}", None)
@@ -120,21 +119,20 @@ class Talk:
                 if task is None and stage.seconds >= UNSEEN_SECONDS:
                     if self._spinner is None:
                         shown.enter_context(self.running())
-                    task = self._begin(name)
-                self._advance(task, name, _far(done, total, unit), done=done, total=total)
+                    task = self._begin(name, "")
+                self._advance(task, _far(done, total, unit), done=done, total=total)
 
             try:
                 yield Stage(name, show)
             finally:
                 self._end(task)
 
-    def _begin(self, description: str) -> "TaskID | None":
-        return self._spinner.add_task(description, total=None, far="") if self._spinner is not None else None
+    def _begin(self, name: str, says: str) -> "TaskID | None":
+        return self._spinner.add_task(f"{name:<10}", total=None, says=says) if self._spinner is not None else None
 
-    def _advance(self, task: "TaskID | None", name: str, far: str, *, done: int, total: int) -> None:
-        # What the stage waits for gives way to how far it is: a terminal of 80 columns has no room for both.
+    def _advance(self, task: "TaskID | None", far: str, *, done: int, total: int) -> None:
         if self._spinner is not None and task is not None:
-            self._spinner.update(task, description=f"{name:<10}", completed=done, total=total, far=far)
+            self._spinner.update(task, completed=done, total=total, says=far)
 
     def _end(self, task: "TaskID | None") -> None:
         if self._spinner is not None and task is not None:
@@ -150,16 +148,39 @@ def _far(done: int, total: int, unit: str) -> str:
     return f"{done:,} of {total:,} {unit}"
 
 
-def _bar() -> "BarColumn":
-    """A bar for stages whose end is known, and nothing for others."""
-    from rich.progress import BarColumn, Task  # noqa: PLC0415  # only a terminal needs it
+def _columns() -> "Sequence[ProgressColumn]":
+    """Spinner, name, bar, what the stage waits for or how far it is, the time that it took, and the time that is left.
+
+    A bar is drawn where the end is known, and the time left is told once a speed has been seen. Of 80 columns 33 are
+    for how far a stage is, beside 1 + 10 + 12 + 7 + 12 for the others ("eta 59.9 min" is the longest) and 5 spaces;
+    what is longer is cut at its end, so that the times stay.
+    """
+    from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn  # noqa: PLC0415
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    class Bar(BarColumn):
-        def render(self, task: Task) -> ProgressBar:
-            bar = super().render(task)
-            if task.total is None:
-                bar.width = 0
-            return bar
+    class Bar(ProgressColumn):
+        def render(self, task: Task) -> ProgressBar | Text:
+            return Text() if task.total is None else ProgressBar(total=task.total, completed=task.completed, width=12)
 
-    return Bar(bar_width=20)
+    class Says(TextColumn):
+        def render(self, task: Task) -> Text:
+            text = super().render(task)
+            text.no_wrap = True  # its column may be made narrower than it is, and it has one line all the same
+            return text
+
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            seconds = None if task.finished else task.time_remaining
+            return Text("" if seconds is None else f"eta {duration(seconds)}", style="progress.remaining")
+
+    whole, cut = Column(no_wrap=True), Column(no_wrap=False)
+    return (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        Bar(whole),
+        Says("{task.fields[says]}", markup=False, table_column=cut),
+        TimeElapsedColumn(whole),
+        Left(whole),
+    )

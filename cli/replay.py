@@ -17,7 +17,6 @@ from cli.instants import read_clock
 from cli.league_table import (
     FIGURES,
     figures,
-    league_picture,
     league_standings,
     league_table,
     lost_days,
@@ -30,6 +29,7 @@ from cli.spark import spark_beside
 from cli.study import play_league, read_rows, write_observed
 
 if TYPE_CHECKING:
+    from api.pages.replays import KeptReplay
     from forecasting.history import GroupInterval
     from recommender.configuring.settings import Settings
     from replay.contest import Contest
@@ -135,15 +135,17 @@ def replay(
             talk.line(f"{name}: {note}")
     league = _league(contest, past, rivals, own, talk=talk)
     said = (f"{announcement}.", f"{lost_days_sentence(league)}.")
-    _keep(league, load.name, said, settings, talk=talk)
+    kept = _kept(league, load.name, said, settings, talk=talk)
     write_league(league, league_document(league), output, output_file, talk=talk)
     if html is not None:
-        write_report(html, f"Replay of {load.name}", [league_picture(league)], sentences=said, talk=talk)
+        write_report(html, f"Replay of {load.name}", tuple(kept.pictures.values()), sentences=said, talk=talk)
     return ExitCode.OK if bound is None else bound.code(figures(league), talk=talk)
 
 
-def _keep(league: "League", title: str, sentences: tuple[str, ...], settings: "Settings", *, talk: Talk) -> None:
-    """Keep the result for the page of a service with the same state folder; one that cannot be written costs a line."""
+def _kept(
+    league: "League", title: str, sentences: tuple[str, ...], settings: "Settings", *, talk: Talk
+) -> "KeptReplay":
+    """The result, kept for the page of a service with the same state folder; a line tells if it cannot be."""
     from api.pages.replays import KeptReplay, LostDay
     from cli.wiring import replays_of
 
@@ -161,6 +163,7 @@ def _keep(league: "League", title: str, sentences: tuple[str, ...], settings: "S
         talk.line(f"not kept for the page of `lagcast serve`: {settings.state_dir} is not writable ({error.strerror})")
     else:
         talk.line(f"kept for the page of `lagcast serve` and `lagcast up`: /replays/{replay.replay_id}")
+    return replay
 
 
 def parse_rivals(text: str) -> tuple[str, ...]:

@@ -99,12 +99,14 @@ class RunCost:
 class Entry:
     """One policy's run: its cost, and its effects on the messages and on the group.
 
-    `daily` has one cost for each day of the judged span, the last perhaps of a part of a day. `mean_lag_messages` is
-    the mean over time of end minus committed offsets, as a lag exporter would see it.
+    `daily` and `daily_late_share` have one cost, and one share of late messages, for each day of the judged span, the
+    last perhaps of a part of a day. `mean_lag_messages` is the mean over time of end minus committed offsets, as a lag
+    exporter would see it.
     """
 
     policy: str
     daily: tuple[RunCost, ...]
+    daily_late_share: tuple[float, ...]
     pod_hours: float
     mean_replicas: float
     mean_lag_messages: float
@@ -202,6 +204,7 @@ def entry_of(policy_name: str, plant: Plant, contest: Contest, *, note: str = ""
             )
             for day in days
         ),
+        daily_late_share=tuple(day.late / max(day.arrivals, 1) for day in days),
         pod_hours=pod_seconds / 3600.0,
         mean_replicas=pod_seconds / plant.time_seconds,
         mean_lag_messages=sum(day.lag_message_seconds for day in days) / plant.time_seconds,

@@ -15,6 +15,7 @@ from tempfile import NamedTemporaryFile
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from api.pictures.days import by_day
 from api.pictures.league import Standing, league
 from api.pictures.picture import Picture
 from api.problems import NotFoundError
@@ -59,9 +60,10 @@ class KeptReplay:
         return f"{self.played_at:%Y%m%dT%H%M%SZ}-{re.sub(r'[^A-Za-z0-9_.-]', '_', self.title)[:64]}"
 
     @property
-    def picture(self) -> Picture:
-        """What each policy pays, and how many messages are late under it."""
-        return league(self.standings, currency=self.currency)
+    def pictures(self) -> dict[str, Picture]:
+        """What each policy pays, and how many messages are late under it: in all, and day by day where it is known."""
+        drawn = (league(self.standings, currency=self.currency), *by_day(self.standings, currency=self.currency))
+        return {picture.name: picture for picture in drawn}
 
 
 _DOCUMENT = TypeAdapter(KeptReplay)

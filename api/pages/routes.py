@@ -134,11 +134,11 @@ class Pages:
         )
 
     async def kept_replay(self, replay_id: str) -> tuple[KeptReplay, Pictures]:
-        """The replay of this id that `lagcast replay` has kept, and its picture."""
+        """The replay of this id that `lagcast replay` has kept, and its pictures."""
 
         def made() -> tuple[KeptReplay, Pictures]:
             found = self._about.replays.of(replay_id)
-            return found, {found.picture.name: found.picture}
+            return found, found.pictures
 
         return await self._turns.run(made)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal
 
@@ -14,8 +15,26 @@ FRONT = "Best for their lateness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayOfPolicy:
+    """What one policy paid on one day, the last of which may be a part of a day, and the share of its late messages."""
+
+    begins_at: datetime
+    ends_at: datetime
+    cost: float
+    late_share: float
+
+    @property
+    def hours(self) -> float:
+        """How long it is."""
+        return (self.ends_at - self.begins_at) / timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One policy in a contest: its cost by item, the share of its messages that were late, and what else it did."""
+    """One policy in a contest: its cost by item, the share of its messages that were late, and what else it did.
+
+    `days` are empty where they are not known, as in a document that was written before there were any.
+    """
 
     policy: str
     replicas: float
@@ -25,6 +44,7 @@ class Standing:
     wait_p99_seconds: float
     moves: int
     part: Part = "rival"
+    days: tuple[DayOfPolicy, ...] = ()
 
     @property
     def total(self) -> float:
@@ -122,9 +142,10 @@ def _points(table: Table, theme: Theme, part: str, name: str, *, symbol: str, si
             "position": "top",  # the front goes to the right and down, and strikes no name through
             "align": "left",
             "formatter": "{b}",
+            "lineHeight": 14,  # as in legends
             "color": theme.text,
         },
-        "labelLayout": {"moveOverlap": "shiftY"},
+        "labelLayout": {"$fn": "label_beside_others"},
         "dimensions": [{"name": column.name, "displayName": column.title} for column in shown],
         "encode": {"x": "late_percent", "y": "replicas", "tooltip": [column.name for column in shown]},
         "data": [{"name": row[0], "value": list(row[1:-1])} for row in table.rows if row[-1] == part],

@@ -10,7 +10,7 @@ from typing import Any
 # Most points of one series: a browser draws twenty such series in a tenth of a second, and a report stays small.
 MOST_POINTS = 2000
 # Functions that an option may name as {"$fn": NAME}; static/lagcast.js has them, JSON has none.
-FUNCTIONS = frozenset({"bar_of_span", "label_of_span", "rounded"})
+FUNCTIONS = frozenset({"bar_of_span", "label_beside_others", "label_of_day", "label_of_span", "rounded"})
 
 Cell = str | float | bool | datetime | None
 Option = dict[str, Any]
@@ -127,7 +127,8 @@ def base(theme: Theme) -> Option:
             "itemHeight": 8,
             "top": 0,
             "left": 0,
-            "textStyle": {"color": theme.text},
+            # Its own guess of a line's height is 4 where no font has Chinese signs, and letters are cut.
+            "textStyle": {"color": theme.text, "lineHeight": 14},
             "inactiveColor": theme.quiet,
         },
         "tooltip": {
@@ -150,7 +151,8 @@ def value_axis(theme: Theme, name: str, **more: Any) -> Option:  # noqa: ANN401 
 
 def time_axis(theme: Theme, **more: Any) -> Option:  # noqa: ANN401  # whatever an axis takes
     """An axis of instants: hours, and the date where a day begins."""
-    formats = {"day": "{bold|{yyyy}-{MM}-{dd}}", "hour": "{HH}:{mm}", "minute": "{HH}:{mm}", "second": "{HH}:{mm}:{ss}"}
+    dates = dict.fromkeys(("year", "month", "day"), "{bold|{yyyy}-{MM}-{dd}}")
+    formats = dates | {"hour": "{HH}:{mm}", "minute": "{HH}:{mm}", "second": "{HH}:{mm}:{ss}"}
     axis = _axis(theme, "")
     axis["axisLabel"] |= {"formatter": formats, "hideOverlap": True, "rich": {"bold": {"fontWeight": "bold"}}}
     return axis | {"type": "time", "splitLine": {"show": False}} | more

@@ -18,6 +18,13 @@ const FUNCTIONS = {
     return shape && { type: "rect", shape, style: { fill: api.value(3) } };
   },
   label_of_span: ({ value: [, begin, end, , label] }) => `${label}\n${instantOf(begin)} to ${instantOf(end)}`,
+  // To the right of its mark, or below another label: ECharts moves those alone whose place is given.
+  label_beside_others: ({ labelRect: { x } }) => ({ x: x + 12, moveOverlap: "shiftY" }),
+  // The cursor over points [middle, value, begin, end].
+  label_of_day: ({ value, seriesData: [point] }) => {
+    const [begin, end] = point ? point.value.slice(2) : [value, value];
+    return `${instantOf(begin, "minute")} to ${instantOf(end, "minute")}`;
+  },
   rounded: shown,
 };
 

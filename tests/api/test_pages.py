@@ -1,10 +1,11 @@
 """The page, as a browser gets it: the fleet, a group, a decision; escaped, with links to what REST says."""
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from api.app import create_app
 from api.keys import group_key
 from api.pages.replays import MOST_KEPT, KeptReplay, LostDay, Replays
 from api.pages.work import Work
-from api.pictures.league import Standing, league
+from api.pictures.league import DayOfPolicy, Standing, league
 from api.words import instant
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore
@@ -335,6 +336,43 @@ def test_a_replay_of_ones_own_load_has_a_page(store: SqlDecisionStore, clock: Cl
     assert "lagcast,1.0,7.0" in service.get(f"/replays/{newest}/pictures/league.csv").text
     for name in ("..%2Fsecret", "nothing", "20270101T000000Z-broken"):
         assert service.get(f"/replays/{name}", headers=BROWSER).status_code == 404
+
+
+def test_a_replay_of_several_days_tells_what_each_policy_paid_on_each(
+    store: SqlDecisionStore, clock: Clock, tmp_path: Path
+) -> None:
+    """As pictures with their tables; a document that was written before days were kept has a page without them."""
+    replays = Replays(tmp_path)
+    service = TestClient(create_app(store, clock=clock, version="0.1.0", replays=replays))
+    midnight = datetime(2026, 1, 3, tzinfo=UTC)
+    days = tuple(
+        DayOfPolicy(begins_at=begin, ends_at=begin + timedelta(days=1), cost=3.5, late_share=0.02)
+        for begin in (midnight, midnight + timedelta(days=1))
+    )
+    other = replace(OURS, policy="keda", part="rival", days=(replace(days[0], cost=4.5), replace(days[1], cost=3.25)))
+    replay = replace(kept("days", clock.now), standings=(other, replace(OURS, days=days)))
+    replays.keep(replay)
+    path = f"/replays/{replay.replay_id}"
+    page = Page(service.get(path, headers=BROWSER).text)
+    assert "Day by day" in page.text
+    assert "2026-01-04 00:00:00 UTC 24 3.25 3.50 keda yes" in page.text
+    assert service.get(f"{path}/pictures").json().keys() == {"league", "days", "late-days"}
+    assert service.get(f"{path}/pictures/days.csv").text.splitlines()[:2] == [
+        "begins_at,hours,keda,lagcast,paid_least,lost",
+        "2026-01-03T00:00:00Z,24.0,4.5,3.5,lagcast,false",
+    ]
+    assert "2026-01-03T00:00:00Z,24.0,2.0,2.0" in service.get(f"{path}/pictures/late-days.csv").text
+
+    document = tmp_path / f"{replay.replay_id}.json"
+    before = json.loads(document.read_text())
+    for standing in before["standings"]:
+        del standing["days"]
+    document.write_text(json.dumps(before))
+    page = Page(service.get(path, headers=BROWSER).text)
+    assert "Each policy on the same load" in page.text
+    assert "2026-01-04 keda 1.25 USD 1.50 USD" in page.text
+    assert "Day by day" not in page.text
+    assert service.get(f"{path}/pictures").json().keys() == {"league"}
 
 
 def test_the_settings_are_a_page_with_the_origin_of_each(store: SqlDecisionStore, clock: Clock, tmp_path: Path) -> None:

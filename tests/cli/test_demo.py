@@ -63,7 +63,7 @@ def test_the_demo_prints_a_line_a_policy(
     """Without `-o json` the league is a table with a heading."""
     _, contest = contest_of(days=2, seed=7)
     day = RunCost(pods=1.0, late=0.0, duplicates=0.0)
-    figures = {field.name: 0 for field in fields(Entry)} | {"daily": (day,)}
+    figures = {field.name: 0 for field in fields(Entry)} | {"daily": (day,), "daily_late_share": (0.0,)}
     league = League(contest=contest, entries=tuple(Entry(**figures | {"policy": name}) for name in POLICIES))  # type: ignore[arg-type]  # zeros are figures of every type
     monkeypatch.setattr("cli.demo._run", lambda *_, **__: (league, Decided(advice(), None, None)))  # type: ignore[arg-type]  # off a terminal nothing goes on
     code, out, _ = lagcast("demo", "--days", 2, "--port", 0, "--headless")

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -40,11 +41,26 @@ with talk.running():
 """
 
 
-def on_a_terminal(program: str) -> str:
-    """What the program shows on a terminal of 120 columns."""
+LEFT = """
+import time
+from cli import progress
+talk = progress.Talk()
+with talk.running(), talk.stage("hindsight", "looking for the best plan of those that see everything"):
+    with talk.stage("lagcast", "its own replay, a decision a minute") as stage:
+        stage.show(1, 10_080, "minutes of load")
+        time.sleep(0.3)
+        stage.show(10_000, 10_080, "minutes of load")
+        time.sleep(0.3)
+        stage.show(10_080, 10_080, "minutes of load")
+        time.sleep(0.3)
+"""
+
+
+def on_a_terminal(program: str, *, columns: int = 120) -> str:
+    """What the program shows on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     known = {name: value for name, value in os.environ.items() if name not in {"CI", "NO_COLOR"}}
-    environment = {**known, "TERM": "xterm", "COLUMNS": "120"}
+    environment = {**known, "TERM": "xterm", "COLUMNS": f"{columns}"}
     child = subprocess.Popen([sys.executable, "-c", program], stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
@@ -66,6 +82,24 @@ def test_on_a_terminal_a_stage_has_a_bar_as_soon_as_it_is_known_how_far_it_is() 
     assert "1 of 90 groups" not in text
     assert "2 of 90 groups" in text
     assert "━" not in on_a_terminal(PROGRAM)
+
+
+def test_the_time_that_is_left_is_told_once_a_speed_was_seen() -> None:
+    """Whole seconds: 80 minutes of load at 9,999 in 0.3 s are one. It stands beside the time that the stage took.
+
+    Nothing is told before a speed was seen, nor at the end. 80 columns suffice beside a stage whose text is cut.
+    """
+    control = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+    drawn = [control.sub("", line).rstrip() for line in re.split(r"[\r\n]+", on_a_terminal(LEFT, columns=80))]
+    known = [line for line in drawn if "minutes of load" in line]
+    assert max(map(len, known)) <= 80
+    assert "everything" not in "".join(line for line in drawn if "looking for" not in line)
+    assert {"1 of 10,080" in line for line in known if "eta" not in line} == {True, False}
+    told = [line.partition("minutes of load")[2] for line in known if "eta" in line]
+    assert told
+    assert all(re.fullmatch(r" +0:00:0\d eta 1 s", line) for line in told)
+    assert all("10,000 of 10,080" in line for line in known if "eta" in line)
+    assert "eta" not in on_a_terminal(FAR.partition("    with talk.bar")[0]) + on_a_terminal(PROGRAM)
 
 
 def test_off_a_terminal_nobody_is_told_how_far_a_stage_is(capsys: pytest.CaptureFixture[str]) -> None:

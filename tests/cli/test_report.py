@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cli.league_table import league_picture
+from cli.wiring import replays_of, settings_of
 from forecasting.units import read_only
 from replay.contest import LAGCAST, PRICED, Contest, Entry, RunCost
 from replay.hindsight import HINDSIGHT
@@ -144,11 +145,43 @@ def test_the_picture_of_a_league_has_its_figures_and_knows_who_is_who() -> None:
     assert picture.sentence.startswith("lagcast costs 2.35 USD with all its items; KEDA lagThreshold, ")
 
 
-def _entry(policy: str, pods: float) -> Entry:
-    """A run that cost so much in pods, 0.25 in late messages and 0.1 in duplicates."""
+def test_a_replay_of_more_than_a_day_has_its_days_in_its_report_and_on_its_page(
+    lagcast: Lagcast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each policy paid, and its share of late messages, on a day and on the twelve hours after it.
+
+    The policies are not played: their costs are given.
+    """
+    first = datetime(2026, 5, 4, tzinfo=UTC)
+    rows = [f"{(first + timedelta(hours=hour)).isoformat()},1000" for hour in range(36)]
+    trace, report = tmp_path / "days.csv", tmp_path / "days.html"
+    trace.write_text("\n".join(["timestamp,messages_per_second", *rows, ""]))
+
+    def played(contest: Contest, *_: object, **__: object) -> League:
+        costs = {"keda": (3.0, 1.0), LAGCAST: (2.0, 1.5), HINDSIGHT: (1.0, 0.5)}
+        return League(contest=contest, entries=tuple(_entry(policy, *pods) for policy, pods in costs.items()))
+
+    monkeypatch.setattr("cli.replay._league", played)
+    assert lagcast("replay", "--trace", trace, "--html", report)[0] == 0
+    text = report.read_text()
+    said = (
+        "lagcast has paid least on 1 of 2 days. The last day is 12 h long. The day that it lost is shaded: 2026-05-05"
+    )
+    assert said in text
+    assert ">How many messages were late, day by day</h2>" in text
+    ((_, kept),) = replays_of(settings_of()).newest()
+    days = {each.policy: each.days for each in kept.standings}
+    assert [(day.begins_at, day.hours) for day in days["lagcast"]] == [(first, 24), (first + timedelta(days=1), 12)]
+    assert [(day.cost, day.late_share) for day in days["KEDA lagThreshold"]] == [(3.35, 0.005), (1.35, 0.01)]
+    assert {picture.sentence in text for picture in kept.pictures.values()} == {True}
+
+
+def _entry(policy: str, *pods: float) -> Entry:
+    """A run that cost so much in pods on each day, 0.25 in late messages and 0.1 in duplicates."""
     return Entry(
         policy=policy,
-        daily=(RunCost(pods=pods, late=0.25, duplicates=0.1),),
+        daily=tuple(RunCost(pods=cost, late=0.25, duplicates=0.1) for cost in pods),
+        daily_late_share=tuple(0.005 * (day + 1) for day in range(len(pods))),
         pod_hours=1.0,
         mean_replicas=1.0,
         mean_lag_messages=0.0,

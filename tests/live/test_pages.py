@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from api.app import create_app
 from api.keys import group_key
 from api.pages.replays import KeptReplay, LostDay, Replays
 from api.pages.work import Work
-from api.pictures.league import Standing
+from api.pictures.league import DayOfPolicy, Part, Standing
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.effective import effective_settings
@@ -36,8 +37,8 @@ THEMES = ("light", "dark")
 # A phone, and a laptop.
 WIDTHS = (390, 1440)
 HEIGHT = 900
-# Height of a line of text.
-LINE = 24
+# Height of a line of text, and of letters in a picture.
+LINE, LETTER = 24, 12
 # Rows of a page of groups, and groups that are there: one page, and some of the next.
 ROWS, GROUPS = 50, 70
 # Kafka allows so many characters in the name of a group.
@@ -46,18 +47,48 @@ GROUP = f"/groups/{group_key(CLUSTER, 'orders')}"
 REFUSED = f"/groups/{group_key(CLUSTER, 'billing')}"
 
 
-COSTS = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.5, 0.0, 0.0)}
+COSTS = {"keda": (9.0, 0.5, 0.02), "lagcast": (7.0, 0.5, 0.01), "hindsight": (6.99, 0.0, 0.00995)}
+PARTS: dict[str, Part] = {"lagcast": "ours", "hindsight": "bound"}
+MIDNIGHT = DECIDED_AT.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def standing(policy: str) -> Standing:
+    """A policy's costs of two days, on the first of which it paid twice what it paid on the second."""
+    cost, late, share = COSTS[policy]
+    return Standing(
+        policy=policy,
+        replicas=cost,
+        late=late,
+        duplicates=0.0,
+        late_share=share,
+        wait_p99_seconds=1.0,
+        moves=9,
+        part=PARTS.get(policy, "rival"),
+        days=tuple(
+            DayOfPolicy(
+                begins_at=MIDNIGHT + timedelta(days=number),
+                ends_at=MIDNIGHT + timedelta(days=number + 1),
+                cost=cost * part if policy != "keda" or number == 0 else 2.0,
+                late_share=share,
+            )
+            for number, part in enumerate((2 / 3, 1 / 3))
+        ),
+    )
+
+
 REPLAY = KeptReplay(
     title="orders of May",
     played_at=DECIDED_AT,
     currency="USD",
     sentences=("lagcast lost 1 of 2 days.",),
-    standings=tuple(
-        Standing(policy=name, replicas=cost, late=late, duplicates=0.0, late_share=share, wait_p99_seconds=1.0, moves=9)
-        for name, (cost, late, share) in COSTS.items()
-    ),
-    lost_days=(LostDay(day=DECIDED_AT.date(), rival="keda", rival_cost=1.25, lagcast_cost=1.5),),
+    standings=tuple(map(standing, COSTS)),
+    lost_days=(LostDay(day=MIDNIGHT.date() + timedelta(days=1), rival="keda", rival_cost=2.0, lagcast_cost=7 / 3),),
 )
+
+
+# What stands in a picture.
+_WORDS = """name => echarts.getInstanceByDom(document.querySelector(`[data-picture=${name}] .drawing`)).getZr()
+    .storage.getDisplayList().map(each => each.style.text).filter(text => typeof text === "string")"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +177,7 @@ def site(
     last = store.latest_recommendation(CLUSTER, "orders")
     assert last is not None
     settings, work = effective_settings(None, {}), Work()
-    work.replay(REPLAY.picture, "lagcast was the cheapest.")
+    work.replay(REPLAY.pictures["league"], "lagcast was the cheapest.")
     replays = Replays(tmp_path_factory.mktemp("replays"))
     replays.keep(REPLAY)
     app = create_app(
@@ -209,6 +240,44 @@ def test_the_pictures_of_a_group_are_drawn(site: Site, watched: Callable[..., Wa
     told = seen.page.locator("#replicas-says").inner_text()
     assert "beside the cheapest plan, known afterwards" in told
     assert seen.complaints == []
+
+
+def test_the_cursor_stands_on_one_day_in_both_pictures_of_a_replay(site: Site, watched: Callable[..., Watched]) -> None:
+    """Over the evening of the second day in one: its costs are told there, and its late messages in the other.
+
+    The tables have the same figures, for who has no pointer.
+    """
+    seen = watched()
+    seen.open(site.address("kept-replay"))
+    page = seen.page
+    place = page.locator("[data-picture=days] .drawing")
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    begins = MIDNIGHT + timedelta(days=1)
+    for name, figures in (("days", ("2", "2.33", "2.33")), ("late-days", ("2", "1", "0.995"))):
+        page.wait_for_function(f"() => ({_WORDS})('{name}').some(word => word.includes(' UTC to '))")
+        told = page.evaluate(f"({_WORDS})('{name}')")
+        assert f"{begins:%Y-%m-%d} 00:00 UTC to {begins + timedelta(days=1):%Y-%m-%d} 00:00 UTC" in told
+        shown = dict(pairwise(told))
+        assert {policy: shown[policy] for policy in COSTS} == dict(zip(COSTS, figures, strict=True))
+        row = page.locator(f"#{name}-rows tr").last.locator("th, td").all_text_contents()
+        assert row[2:5] == list(figures)
+
+
+def test_names_of_policies_that_are_close_together_can_be_read(site: Site, watched: Callable[..., Watched]) -> None:
+    """A cent and a two-hundredth of a percent apart: one name is below the other."""
+    seen = watched()
+    seen.open(site.address("kept-replay"))
+    page = seen.page
+    heights = page.evaluate(
+        """() => Object.fromEntries(
+            echarts.getInstanceByDom(document.querySelector("[data-picture=league] .drawing")).getZr()
+                .storage.getDisplayList().filter(each => ["lagcast", "hindsight"].includes(each.style.text))
+                .map(each => [each.style.text, each.getComputedTransform()[5]]))"""
+    )
+    assert abs(heights["lagcast"] - heights["hindsight"]) >= LETTER
 
 
 def test_the_themes_differ(site: Site, watched: Callable[..., Watched]) -> None:

@@ -13,8 +13,9 @@ from api.convert import to_wire
 from api.parts import Happened, Ledger, LedgerItems, ObservedMinute
 from api.pictures.backtest import coverages, errors
 from api.pictures.calendar import calendar
+from api.pictures.days import by_day
 from api.pictures.fleet import fleet
-from api.pictures.league import Standing, league
+from api.pictures.league import DayOfPolicy, Standing, league
 from api.pictures.ledger import group_ledger
 from api.pictures.notebook import Engine, Shown
 from api.pictures.picture import Column, Picture
@@ -50,11 +51,13 @@ def pictures(advice: Callable[..., Recommendation], ledger: LedgerStanding) -> l
         actuals=np.full((5, 2), 100.0),
         paths=np.linspace(90.0, 110.0, 5 * len(QUANTILES) * 2).reshape(5, len(QUANTILES), 2),
     )
+    standings = [_standing("lagcast", 80.0), replace(_standing(HOSTILE, 120.0), part="rival")]
     rate = Column(name="produce_messages_per_second", title="Produce rate, messages/s")
     return [
         waterfall(sent),
         group_ledger(kept),
-        league([_standing("lagcast", 80.0), replace(_standing(HOSTILE, 120.0), part="rival")], currency="USD"),
+        league(standings, currency="USD"),
+        *by_day(standings, currency="USD"),
         *fleet([_summary(HOSTILE)], {HOSTILE: _paid(HOSTILE)}),
         calendar([(NOON + timedelta(hours=hour), float(hour)) for hour in range(100)], rate, title="When load comes"),
         errors([judged], steps=(1, 2), ours="blend"),
@@ -110,6 +113,10 @@ def _standing(name: str, replicas: float) -> Standing:
         wait_p99_seconds=1.0,
         moves=1,
         part="ours",
+        days=tuple(
+            DayOfPolicy(begins_at=begin, ends_at=begin + timedelta(days=1), cost=replicas, late_share=0.0)
+            for begin in (NOON, NOON + timedelta(days=1))
+        ),
     )
 
 

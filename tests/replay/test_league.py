@@ -34,6 +34,7 @@ def entry(policy: str, *daily: float) -> Entry:
     return Entry(
         policy=policy,
         daily=tuple(RunCost(pods=cost, late=0.0, duplicates=0.0) for cost in daily),
+        daily_late_share=(0.0,) * len(daily),
         pod_hours=1.0,
         mean_replicas=1.0,
         mean_lag_messages=0.0,

@@ -11,7 +11,7 @@ from api.convert import to_wire
 from api.pictures.accuracy import accuracy
 from api.pictures.fan import fan
 from api.pictures.lag import LEAST_SECONDS, lag
-from api.pictures.picture import MOST_POINTS, THEMES, Picture, millis
+from api.pictures.picture import LIGHT, MOST_POINTS, THEMES, Picture, millis, time_axis
 from api.pictures.replicas import OVER, UNDER, replicas
 from api.pictures.states import states
 from recommender.configuring.settings_group import GroupSettings
@@ -293,6 +293,12 @@ def test_a_whole_day_stays_within_the_points_of_a_series(sent: MakeSent) -> None
     for picture in (fan(day, sent(), []), replicas(day, sent()), lag(day, sent()), states(day, sent())):
         for theme in THEMES.values():
             assert all(len(each["data"]) <= MOST_POINTS for each in picture.option(theme)["series"]), picture.name
+
+
+def test_where_a_day_begins_its_date_stands() -> None:
+    """On the first of a month and of a year too, where ECharts' own words would be "Jun" and "2027"."""
+    formats = time_axis(LIGHT)["axisLabel"]["formatter"]
+    assert formats["year"] == formats["month"] == formats["day"] == "{bold|{yyyy}-{MM}-{dd}}"
 
 
 def test_all_pictures_of_a_day_have_one_axis_of_time(sent: MakeSent) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from api.pictures.picture import LIGHT, MOST_POINTS, Column, Option, Picture, Table, Theme, base, value_axis
+from api.pictures.html import module
+from api.pictures.picture import FUNCTIONS, LIGHT, MOST_POINTS, Column, Option, Picture, Table, Theme, base, value_axis
 from api.pictures.report import MOST_BYTES, report
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -61,6 +62,12 @@ class File(HTMLParser):
     def text(self) -> str:
         """All words, one space apart."""
         return " ".join(" ".join(self.words).split())
+
+
+def test_the_script_has_each_function_that_an_option_may_name() -> None:
+    """And no other, by the same names."""
+    functions = module().text.partition("const FUNCTIONS = {")[2].partition("\n};")[0]
+    assert set(re.findall(r"^  (\w+)[:(]", functions, re.MULTILINE)) == FUNCTIONS
 
 
 def test_a_report_says_what_its_pictures_show() -> None:
