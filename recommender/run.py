@@ -306,13 +306,19 @@ class Recommender:
         else:
             _log.info("tidied", decisions_forgotten=gone)
 
+    @property
+    def store_answers(self) -> bool:
+        """False if the store has not answered in the last cycle, leading or standing by."""
+        return not self._store_is_down
+
     def stand_by(self, *, now: datetime) -> None:
-        """A cycle of a standby: obstacles are read, and nothing is stored, published or kept in memory.
+        """A cycle of a standby: holds and obstacles are read, and nothing is stored, published or kept in memory.
 
         Until this has succeeded once, one group's advice is made and dropped, which compiles the loops; otherwise
         compiling would take the first cycle of a new leader 10 s and more.
         """
         self.known_groups.clear()
+        self._read_holds(now=now)
         obstacles = self.obstacles()
         for group in self.histories.groups(now=now):
             if self._rehearsed:
@@ -552,24 +558,29 @@ def run_forever(
     """Run a cycle at each of `instants`, which ends when the process is stopped.
 
     `report` gets all decisions of a cycle at once. With a `fence`, cycles are those of a leader or a standby; a cycle
-    in which leadership is lost ends where that is detected. No other error ends the loop: what fails is told to the
-    borders of `recommender`, and the next cycle begins anew.
+    in which leadership is lost ends where that is detected, and one whose store has not answered may end the lead. No
+    other error ends the loop: what fails is told to the borders of `recommender`, and the next cycle begins anew.
     """
-    borders = recommender.borders
     for now in instants:
-        with borders.around("step", "cycle", expected=(AdapterError, NotLeadingError)):
-            if fence is not None:
-                try:
-                    if fence.enter():
-                        recommender.start_anew()
-                except NotLeadingError:
-                    recommender.stand_by(now=now)
-                    continue
-            decisions = recommender.run_once(now=now)
-            if report is not None:
-                with borders.around("step", "report", expected=(AdapterError,), passing=(NotLeadingError,)):
-                    report(decisions, now=now)
-            recommender.tidy(now=now)
+        with recommender.borders.around("step", "cycle", expected=(AdapterError, NotLeadingError)):
+            _lead_or_stand_by(recommender, report, fence, now=now)
+        if fence is not None and fence.leave(store_answers=recommender.store_answers, now=now):
+            _log.warning("handing_over", reason="the store does not answer; another recommender may reach it")
+
+
+def _lead_or_stand_by(recommender: Recommender, report: Report | None, fence: Fence | None, *, now: datetime) -> None:
+    if fence is not None:
+        try:
+            if fence.enter():
+                recommender.start_anew()
+        except NotLeadingError:
+            recommender.stand_by(now=now)
+            return
+    decisions = recommender.run_once(now=now)
+    if report is not None:
+        with recommender.borders.around("step", "report", expected=(AdapterError,), passing=(NotLeadingError,)):
+            report(decisions, now=now)
+    recommender.tidy(now=now)
 
 
 def _is_searched(decision: Decision, session: Session) -> bool:

@@ -3,11 +3,14 @@
 A holder counts from the moment at which its last renewal *was sent*, the others from the moment at which they first saw
 it. A renewal is sent before it is seen, so that a recommender which waits for longer than the holder believes comes
 after it, even if the clocks of the two differ. Nothing here compares instants of two machines.
+
+A recommender whose store does not answer can only refuse, so it leaves the lease to one that may still reach it.
 """
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from recommender.deciding.recommendation import Decision
@@ -15,6 +18,13 @@ from recommender.ports import Publisher
 
 # A wait of 0 s would send requests to the API server without end.
 _SHORTEST_WAIT_SECONDS = 0.05
+
+# Cycles in a row without an answer of the store, after which a leader gives its lease up. As rows come every 15 s these
+# are a minute: a database that is restarted or fails over is back by then, and away for every recommender until then.
+CYCLES_WITHOUT_STORE = 4
+# Each recommender gives it up so often at most. Where the store is away for all, nobody leads for 30 s then
+# (`LeaseTerms.deference_seconds`): a tenth of the time with two recommenders, a twentieth with one.
+HAND_OVERS_APART = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +39,12 @@ class LeaseTerms:
 
     retry_seconds: float = 2.0
     """Time between two renewals, and between two reads of another holder's lease."""
+
+    deference_seconds: float = 30.0
+    """Time for which a lease is free before one takes it whose store does not answer; others need 17 s at most.
+
+    That is where giving it up has failed: `lease_seconds`, and `retry_seconds` until they look.
+    """
 
     @property
     def margin_seconds(self) -> float:
@@ -79,6 +95,14 @@ class Leadership(Protocol):
         """Number of the term that is certainly in force now; None: none. An ended term's number is not used again."""
         ...
 
+    def defer(self, *, to_others: bool) -> None:
+        """From now on take a free lease only after others have had the time to, or at once again."""
+        ...
+
+    def hand_over(self) -> None:
+        """Give the lease up at the next step."""
+        ...
+
 
 class Elector:
     """Tries to hold a lease, step by step; a `Leadership`, for calls from any thread.
@@ -95,6 +119,8 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._held: Lease | None = None
+        # Set by other threads; a step looks at each of them once.
+        self._defers = self._hands_over = False
         # Both are read by other threads while `step` runs, and belong together.
         self._lock = threading.Lock()
         self._number = 0
@@ -112,10 +138,14 @@ class Elector:
         return None if self._seen is None else self._seen.holder
 
     def step(self) -> float:
-        """Renew the lease, or take it where it is free; returns the seconds to wait until the next step.
+        """Renew the lease, give it up, or take it where it is free; returns the seconds to wait until the next step.
 
         Errors: LeaseFailedError, after which the next step is due in `terms.retry_seconds`.
         """
+        if self._hands_over:
+            self._hands_over = False
+            self.release()
+            return self.terms.retry_seconds
         if self._held is not None:
             try:
                 self._write(self._held)
@@ -138,6 +168,14 @@ class Elector:
             return _SHORTEST_WAIT_SECONDS
         return self.terms.retry_seconds
 
+    def defer(self, *, to_others: bool) -> None:
+        """From now on take a free lease `terms.deference_seconds` later than others may, or at once again."""
+        self._defers = to_others
+
+    def hand_over(self) -> None:
+        """Give the lease up at the next step, which the thread of all steps takes within `terms.retry_seconds`."""
+        self._hands_over = True
+
     def release(self) -> None:
         """Stop leading, so that another leads at once. Errors: LeaseFailedError; it leads after the expiry then."""
         self._end()
@@ -145,7 +183,7 @@ class Elector:
         if held is None:
             return
         try:
-            self._leases.write(held, holder="", lease_seconds=self.terms.lease_seconds)
+            self._look(self._leases.write(held, holder="", lease_seconds=self.terms.lease_seconds))
         except LeaseTakenError:
             return
 
@@ -160,11 +198,13 @@ class Elector:
     def _free_at(self, found: Lease) -> float:
         """The time from which the lease may be taken: at once where it was released or is ours, else when it expires.
 
-        A lease without any holder may have been created anew while a holder still believes in the one before.
+        A lease without any holder may have been created anew while a holder still believes in the one before. One who
+        leads defers to nobody: the lease is its own, and only the answer to a renewal was lost.
         """
+        deference = self.terms.deference_seconds if self._defers and self.term() is None else 0.0
         if found.holder in ("", self._identity):
-            return self._seen_at
-        return self._seen_at + found.lease_seconds
+            return self._seen_at + deference
+        return self._seen_at + found.lease_seconds + deference
 
     def _write(self, before: Lease) -> None:
         sent_at = self._clock()
@@ -177,12 +217,38 @@ class Elector:
             self._leads_until = sent_at + self.terms.renew_deadline_seconds
 
 
+class HandOvers:
+    """The rule by which a leader whose store does not answer gives its lease up."""
+
+    def __init__(self) -> None:
+        self._cycles_without_store = 0
+        self._latest_at: datetime | None = None
+
+    def is_due(self, *, leads: bool, store_answers: bool, now: datetime) -> bool:
+        """True after a cycle, which began at `now`, if the lease is to be given up; that counts as done then.
+
+        >>> rule, minute = HandOvers(), timedelta(minutes=1)
+        >>> began_at = datetime(2026, 1, 5)
+        >>> instants = [began_at + cycle * minute for cycle in range(20)]
+        >>> [now.minute for now in instants if rule.is_due(leads=True, store_answers=False, now=now)]
+        [3, 13]
+        """
+        self._cycles_without_store = self._cycles_without_store + 1 if leads and not store_answers else 0
+        # A clock that was set back does not make the rest longer.
+        rests = self._latest_at is not None and timedelta(0) <= now - self._latest_at < HAND_OVERS_APART
+        if self._cycles_without_store < CYCLES_WITHOUT_STORE or rests:
+            return False
+        self._cycles_without_store, self._latest_at = 0, now
+        return True
+
+
 class Fence:
     """Lets a cycle publish only in the term in which it began."""
 
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
         self._term: int | None = None
+        self._hand_overs = HandOvers()
 
     def enter(self) -> bool:
         """Begin a cycle; returns True if it is the first of its term. Errors: NotLeadingError."""
@@ -200,6 +266,14 @@ class Fence:
         if self.closed:
             message = "this recommender does not hold the lease; it publishes nothing"
             raise NotLeadingError(message)
+
+    def leave(self, *, store_answers: bool, now: datetime) -> bool:
+        """End the cycle of `now`, leading or standing by; returns True if the lease is given up for its store."""
+        self._leadership.defer(to_others=not store_answers)
+        hands_over = self._hand_overs.is_due(leads=not self.closed, store_answers=store_answers, now=now)
+        if hands_over:
+            self._leadership.hand_over()
+        return hands_over
 
 
 class FencedPublisher:

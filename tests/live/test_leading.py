@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 from recommender.adapters.kubernetes_client import connect
 from recommender.adapters.kubernetes_lease import KubernetesLease
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.cluster.leadership import Elector, LeaseFailedError, LeaseTakenError
+from recommender.cluster.leadership import CYCLES_WITHOUT_STORE, Elector, LeaseFailedError, LeaseTakenError
 from tests.feature_folder import steady_hour
 from tests.live.harness.clients import wait_until
 from tests.live.harness.control_plane import ControlPlane
@@ -78,13 +78,13 @@ def start(namespace: str, kubeconfig: Path, store_url: str, tmp_path: Path) -> I
     features = steady_hour(tmp_path / "features", ("orders",), end_at=read_clock())
     with ended([]) as replicas:
 
-        def one(name: str, *words: str, through: Path | None = None) -> Replica:
+        def one(name: str, *words: str, through: Path | None = None, store_through: str | None = None) -> Replica:
             replica = Replica(
                 name,
                 *words,
                 folder=tmp_path,
                 features=features,
-                store_url=store_url,
+                store_url=store_through or store_url,
                 lease=f"{namespace}/{LEASE}",
                 kubeconfig=through or kubeconfig,
             )
@@ -192,6 +192,33 @@ def test_a_leader_that_is_cut_off_stops_before_another_begins(
         wait_until(lambda: '"lease_reachable"' in leader.logged, seconds=20)
         time.sleep(5)
         assert {each.currency for each in advice_since(store, since=mended_at)} == {other.name}
+        one_history(store)
+    finally:
+        link.close()
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_leader_that_has_lost_its_store_hands_over_to_one_that_reaches_it(
+    start: Callable[..., Replica], store: SqlDecisionStore, store_url: str
+) -> None:
+    """It reaches the API server all the time, and the database no more: it refuses for some cycles, and stands by."""
+    direct = make_url(store_url)
+    link = Link(direct.port or 0)
+    try:
+        began = read_clock()
+        leader = start("A", store_through=direct.set(port=link.port).render_as_string(hide_password=False))
+        first_advice_of(store, leader, since=began, seconds=60)
+        other = start("B")
+        cut_at = read_clock()
+        link.close()
+        advised_at = first_advice_of(store, other, since=cut_at, seconds=60)
+        without_store = leader.logged[leader.logged.index('"name": "store"') :]
+        # The step that gives the Lease up is due in 2 s, that is in two more cycles of a second each.
+        assert CYCLES_WITHOUT_STORE <= without_store.count('"event": "cycle"') <= CYCLES_WITHOUT_STORE + 4
+        assert '"handing_over"' in without_store
+        assert "lagcast_leader 1.0" in other.get("metrics").text
+        assert leader.times_leading() == 1
+        assert {each.currency for each in advice_since(store, since=advised_at)} == {other.name}
         one_history(store)
     finally:
         link.close()

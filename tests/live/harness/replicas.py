@@ -129,7 +129,10 @@ def first_advice_of(store: SqlDecisionStore, replica: Replica, *, since: datetim
 
 
 class Link:
-    """A TCP proxy before the API server. Bytes sent while it is cut arrive when it is mended, as on a network."""
+    """A TCP proxy before a server of this machine. Bytes sent while it is cut arrive when it is mended.
+
+    Once it is closed, connections through it are gone, and new ones are refused.
+    """
 
     def __init__(self, port: int) -> None:
         self._server_port = port

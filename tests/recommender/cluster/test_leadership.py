@@ -2,11 +2,22 @@
 
 import random
 import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
 
-from recommender.cluster.leadership import Elector, Fence, LeaseFailedError, LeaseTerms, NotLeadingError
+from recommender.cluster.leadership import (
+    CYCLES_WITHOUT_STORE,
+    HAND_OVERS_APART,
+    Elector,
+    Fence,
+    HandOvers,
+    LeaseFailedError,
+    LeaseTerms,
+    NotLeadingError,
+)
 from recommender.cluster.leading import kept
 from tests.recommender.leases import TERMS, World, goes_on
 
@@ -152,9 +163,137 @@ def test_a_lease_that_was_given_to_another_by_hand_ends_the_term() -> None:
     assert first.term() is None
 
 
+def test_a_lease_that_is_handed_over_is_taken_at_the_others_next_look_and_left_to_it() -> None:
+    """The recommender whose store does not answer stands by for as long as the other leads."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=30)
+    first.defer(to_others=True)
+    first.hand_over()
+    first.step()
+    assert (first.term(), first.holder) == (None, "")
+    goes_on(world, first, second, seconds=2 * TERMS.retry_seconds)
+    assert (first.term(), second.term()) == (None, 1)
+    goes_on(world, first, second, seconds=600)
+    assert (first.term(), second.term()) == (None, 1)
+
+
+@pytest.mark.parametrize("released", [True, False], ids=["released", "not released"])
+def test_where_nobody_takes_the_lease_the_one_that_gave_it_up_leads_again(released: bool) -> None:  # noqa: FBT001  # a case
+    """After 30 s, and no earlier, in a new term; also where the cluster did not answer as it gave the lease up."""
+    world = World()
+    first = world.elector("first")
+    goes_on(world, first, seconds=29)
+    first.defer(to_others=True)
+    first.hand_over()
+    if not released:
+        world.weather = fails_once(world)
+    goes_on(world, first, seconds=TERMS.retry_seconds)
+    assert (first.term(), world.lease.holder) == (None, "" if released else "first")
+    goes_on(world, first, seconds=TERMS.deference_seconds - 2 * TERMS.retry_seconds)
+    assert first.term() is None
+    goes_on(world, first, seconds=3 * TERMS.retry_seconds)
+    assert first.term() == 2
+
+
+def test_of_a_lease_that_could_not_be_given_up_others_take_it_first() -> None:
+    """They wait until it expires, which is earlier than the time for which its holder leaves it to them."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=29)
+    first.defer(to_others=True)
+    first.hand_over()
+    world.weather = fails_once(world)
+    goes_on(world, first, second, seconds=TERMS.lease_seconds + 2 * TERMS.retry_seconds)
+    assert (first.term(), second.term()) == (None, 1)
+
+
+def fails_once(world: World) -> Callable[[], None]:
+    """Weather in which the next request is not answered."""
+
+    def weather() -> None:
+        world.weather = lambda: None
+        raise LeaseFailedError
+
+    return weather
+
+
+def test_a_standby_whose_store_does_not_answer_takes_a_lease_that_nobody_else_takes() -> None:
+    """A killed leader is followed by the one that reaches its store; where there is none, 30 s later by the other."""
+    world = World()
+    killed, blind, well = (world.elector(name) for name in ("killed", "blind", "well"))
+    blind.defer(to_others=True)
+    goes_on(world, killed, blind, well, seconds=30)
+    goes_on(world, blind, well, seconds=60)
+    assert (blind.term(), well.term()) == (None, 1)
+    goes_on(world, blind, seconds=TERMS.lease_seconds + TERMS.deference_seconds - 2 * TERMS.retry_seconds)
+    assert blind.term() is None
+    goes_on(world, blind, seconds=3 * TERMS.retry_seconds)
+    assert blind.term() == 1
+    blind.defer(to_others=False)
+    blind.release()
+    blind.step()
+    assert blind.term() == 2
+
+
+def test_a_leader_whose_store_does_not_answer_renews_its_lease_meanwhile() -> None:
+    """It defers with the lease it does not hold alone: a renewal whose answer is lost costs no term either."""
+    world = World()
+    first, second = world.elector("first"), world.elector("second")
+    goes_on(world, first, second, seconds=30)
+    first.defer(to_others=True)
+    answers = iter([None, LeaseFailedError()])
+
+    def lost() -> None:
+        if (failure := next(answers)) is not None:
+            raise failure
+
+    world.weather = lost
+    with pytest.raises(LeaseFailedError):
+        first.step()
+    world.weather = lambda: None
+    goes_on(world, first, second, seconds=600)
+    assert (first.term(), second.term()) == (1, None)
+
+
+NOW = datetime.fromisoformat("2026-01-05T12:00:00Z")
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_lease_is_given_up_after_cycles_in_a_row_that_led_without_the_store() -> None:
+    """One answer, or one cycle as a standby, and they are counted anew."""
+    for leads, store_answers in ((True, True), (False, False), (False, True)):
+        rule = HandOvers()
+        cycles = [(True, False)] * (CYCLES_WITHOUT_STORE - 1) + [(leads, store_answers)]
+        cycles += [(True, False)] * CYCLES_WITHOUT_STORE
+        due = [
+            rule.is_due(leads=leads, store_answers=answers, now=NOW + cycle * MINUTE)
+            for cycle, (leads, answers) in enumerate(cycles)
+        ]
+        assert due == [False] * (len(cycles) - 1) + [True]
+
+
+def test_a_lease_is_given_up_once_in_ten_minutes_whatever_the_clock_does() -> None:
+    """Between two times the store may have answered; a clock that is set back by a day does not make it a day."""
+    rule = HandOvers()
+
+    def first_due(began_at: datetime) -> datetime:
+        instants = (began_at + number * timedelta(seconds=15) for number in range(1000))
+        return next(now for now in instants if rule.is_due(leads=True, store_answers=False, now=now))
+
+    given_up_at = first_due(NOW)
+    assert given_up_at == NOW + (CYCLES_WITHOUT_STORE - 1) * timedelta(seconds=15)
+    assert not rule.is_due(leads=True, store_answers=True, now=given_up_at + MINUTE)
+    assert first_due(given_up_at + 2 * MINUTE) == given_up_at + HAND_OVERS_APART
+    assert first_due(NOW - timedelta(days=1)) < NOW - timedelta(days=1) + MINUTE
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_there_are_never_two(seed: int) -> None:
-    """Three processes run for an hour with freezes, lost and slow requests, releases, restarts and deletions."""
+    """Three processes run for an hour with freezes, lost and slow requests, releases, restarts and deletions.
+
+    Their stores come and go, and some give their leases up for that.
+    """
     chance, world = random.Random(seed), World()  # noqa: S311  # a test's
     electors = [world.elector(f"{number}", ahead=chance.uniform(-1e6, 1e6)) for number in range(3)]
     due = [world.now] * 3
@@ -183,6 +322,10 @@ def test_there_are_never_two(seed: int) -> None:
             electors[number] = world.elector(f"{number}-{event}", ahead=chance.uniform(-1e6, 1e6))
         elif fate < 0.028:
             world.by_hand(holder=None, lease_seconds=15.0)
+        elif fate < 0.05:
+            electors[number].defer(to_others=fate < 0.04)
+        elif fate < 0.06:
+            electors[number].hand_over()
         due[number] = world.now + wait
     assert terms == {0, 1, 2}
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -11,8 +12,16 @@ import pytest
 
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
+from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
-from recommender.cluster.leadership import Elector, Fence, FencedPublisher, NotLeadingError
+from recommender.cluster.leadership import (
+    CYCLES_WITHOUT_STORE,
+    HAND_OVERS_APART,
+    Elector,
+    Fence,
+    FencedPublisher,
+    NotLeadingError,
+)
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import AccountPart, Obstacle, Publisher, UnavailableError
@@ -30,6 +39,7 @@ KILLS = 200
 class Replica:
     """One of several recommenders, with its parts."""
 
+    name: str
     elector: Elector
     fence: Fence
     store: SqlDecisionStore
@@ -68,7 +78,7 @@ def replica(world: World, rows: Rows, profile: GroupProfile, tmp_path: Path) -> 
             timer=perf_counter,
             publishers=[FencedPublisher(each, fence) for each in publishers],
         )
-        made.append(Replica(elector, fence, store, loop))
+        made.append(Replica(identity, elector, fence, store, loop))
         return made[-1]
 
     yield make
@@ -164,6 +174,91 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
     leader.loop.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
     leader.cycle(NOW + MINUTE)
     assert len(received.decisions) == 1
+
+
+@dataclass
+class Shared:
+    """The store of all as one of them reaches it, or does not."""
+
+    store: SqlDecisionStore
+    away: bool = False
+
+    def __getattr__(self, name: str) -> object:
+        if self.away:
+            message = "no route to the store"
+            raise UnavailableError(message)
+        return getattr(self.store, name)
+
+
+def cut_off(replica: Replica) -> Shared:
+    """Its store, which does not answer from now on."""
+    shared = Shared(replica.store, away=True)
+    replica.loop.store = shared  # type: ignore[assignment]  # the port is the store's
+    return shared
+
+
+CYCLE_SECONDS = 15
+CYCLE = timedelta(seconds=CYCLE_SECONDS)
+
+
+def cycles(world: World, *replicas: Replica, count: int, now: datetime) -> Iterator[list[str]]:
+    """So many cycles of each, with the steps for their leases between them; the names of the leaders after each."""
+    for number in range(1, count + 1):
+        goes_on(world, *(each.elector for each in replicas), seconds=CYCLE_SECONDS)
+        for each in replicas:
+            each.cycle(now + number * CYCLE)
+        yield [each.name for each in replicas if each.elector.term() is not None]
+
+
+def test_a_leader_that_has_lost_its_store_hands_over_to_one_that_reaches_it(
+    replica: Callable[..., Replica], world: World
+) -> None:
+    """It refuses meanwhile; the advice of the other names its last one, and it leads again when the other is gone."""
+    received = RecordingPublisher()
+    first, second = replica("a", [received]), replica("b", [received])
+    list(cycles(world, first, second, count=2, now=NOW))
+    advised = received.decisions[-1]
+    shared = cut_off(first)
+    leaders = list(cycles(world, first, second, count=20, now=NOW + 2 * CYCLE))
+    assert leaders == [["a"]] * CYCLES_WITHOUT_STORE + [["b"]] * (20 - CYCLES_WITHOUT_STORE)
+    refused = [each for each in received.decisions if isinstance(each, Refusal)]
+    assert [each.reason for each in refused] == ["source_unreachable"] * CYCLES_WITHOUT_STORE
+    after = received.decisions[received.decisions.index(refused[-1]) + 1]
+    assert isinstance(advised, Recommendation)
+    assert isinstance(after, Recommendation)
+    assert after.supersedes == advised.recommendation_id
+    shared.away = False
+    list(cycles(world, first, second, count=1, now=NOW + 22 * CYCLE))
+    second.elector.release()
+    assert list(cycles(world, first, count=1, now=NOW + 23 * CYCLE)) == [["a"]]
+    assert isinstance(received.decisions[-1], Recommendation)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_store_that_is_away_for_all_costs_a_twentieth_of_the_lead_for_each(
+    replica: Callable[..., Replica], world: World, count: int
+) -> None:
+    """In three hours each gives its lease up every ten minutes at most, and leaders refuse in all other cycles."""
+    received = RecordingPublisher()
+    replicas = [replica(name, [received]) for name in "ab"[:count]]
+    list(cycles(world, *replicas, count=2, now=NOW))
+    shared = [cut_off(each) for each in replicas]
+    received.decisions.clear()
+    long = timedelta(hours=3)
+    cycles_of_outage = long // CYCLE
+    leaders = list(cycles(world, *replicas, count=cycles_of_outage, now=NOW + MINUTE))
+    hand_overs = sum(before != [] and after == [] for before, after in pairwise(leaders))
+    assert long // HAND_OVERS_APART <= hand_overs <= count * (long // HAND_OVERS_APART + 1)
+    without_leader = leaders.count([])
+    assert without_leader * CYCLE_SECONDS <= hand_overs * (TERMS.deference_seconds + CYCLE_SECONDS)
+    assert [each.reason for each in received.decisions if isinstance(each, Refusal)] == ["source_unreachable"] * (
+        cycles_of_outage - without_leader
+    )
+    for each in shared:
+        each.away = False
+    list(cycles(world, *replicas, count=2, now=NOW + long + 2 * MINUTE))
+    # The rows of this test end where it begins.
+    assert received.decisions[-1].reason == "history_stale"
 
 
 def test_a_new_leader_goes_on_from_the_last_published_advice(
