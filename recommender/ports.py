@@ -204,6 +204,10 @@ class DecisionStore(LoopStore, Protocol):
         """Every (cluster, group) that a decision was made for, sorted."""
         ...
 
+    def newest_ids(self) -> Mapping[Group, str]:
+        """The id of the last decision of each group, sorted by (cluster, group); no document is read."""
+        ...
+
     def latest_page(
         self,
         *,

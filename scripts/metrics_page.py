@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.metrics_core import Metric
 
 from executor.metrics import ExecutorMetrics
-from recommender.adapters.metrics import Metrics
+from recommender.adapters.advice_metrics import FAMILIES, GROUP_LABELS
+from recommender.adapters.metrics import LEADER, Metrics
 
 HEAD = """\
 # Metrics
@@ -31,37 +30,38 @@ EXECUTOR = """
 
 """
 
-
-class _EmptyStore:
-    def latest_page(self) -> tuple[()]:
-        return ()
+# Name, kind, labels and meaning.
+_Row = tuple[str, str, tuple[str, ...], str]
 
 
 def page() -> str:
     """The whole page: a table of the recommender's metrics, and one of the executor's."""
     recommender = Metrics(
-        _EmptyStore(),  # type: ignore[arg-type]  # the page calls no other method
+        None,  # type: ignore[arg-type]  # nothing is read
         clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         version="1",
-        leads=lambda: True,
     )
-    return "".join((HEAD, *_rows(recommender.registry), EXECUTOR, *_rows(ExecutorMetrics().registry)))
+    of_groups = [(each.full_name, "gauge", (*GROUP_LABELS, *each.labels), each.meaning) for each in FAMILIES]
+    leader: _Row = (LEADER.full_name, "gauge", (), LEADER.meaning)
+    counted = _registered(recommender.registry)
+    return "".join(
+        (HEAD, *_rows([*of_groups, leader, *counted]), EXECUTOR, *_rows(_registered(ExecutorMetrics().registry)))
+    )
 
 
-def _rows(registry: CollectorRegistry) -> Iterator[str]:
+def _rows(metrics: Iterable[_Row]) -> Iterator[str]:
     yield "| Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n"
-    for metric, labels in sorted(_metrics(registry), key=lambda pair: pair[0].name):
-        suffix = {"counter": "_total", "info": "_info"}.get(metric.type, "")
+    for name, kind, labels, meaning in sorted(metrics):
+        suffix = {"counter": "_total", "info": "_info"}.get(kind, "")
         shown = ", ".join(f"`{label}`" for label in labels)
-        yield f"| `{metric.name}{suffix}` | {metric.type} | {shown} | {metric.documentation} |\n"
+        yield f"| `{name}{suffix}` | {kind} | {shown} | {meaning} |\n"
 
 
-def _metrics(registry: CollectorRegistry) -> Iterator[tuple[Metric, Iterable[str]]]:
+def _registered(registry: CollectorRegistry) -> Iterator[_Row]:
     """Each metric with the names of its labels, which the library keeps to itself while there is no sample."""
     for collector in dict.fromkeys(registry._collector_to_names):  # noqa: SLF001
         for metric in collector.collect():
-            source = collector if isinstance(collector, MetricWrapperBase) else metric
-            yield metric, getattr(source, "_labelnames", ())
+            yield metric.name, metric.type, tuple(getattr(collector, "_labelnames", ())), metric.documentation
 
 
 if __name__ == "__main__":

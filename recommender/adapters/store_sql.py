@@ -1,6 +1,6 @@
 """Decisions and graded moves in SQL: SQLite, or PostgreSQL for several replicas; opening updates the schema."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +30,7 @@ from recommender.ports import (
     FORGOTTEN_AFTER,
     AccountPart,
     FleetTotal,
+    Group,
     MalformedError,
     Place,
     RejectedError,
@@ -215,6 +216,13 @@ class SqlDecisionStore:
         with self._translated_errors("read"), self._engine.connect() as connection:
             found = connection.execute(names.order_by(_COLUMNS.cluster, _COLUMNS.group))
             return tuple((str(row[0]), str(row[1])) for row in found)
+
+    def newest_ids(self) -> Mapping[Group, str]:
+        """The id of the last decision of each group, sorted by (cluster, group)."""
+        newest = sa.select(_COLUMNS.cluster, _COLUMNS.group, _COLUMNS.id).where(_COLUMNS.newest)
+        return {
+            (row.cluster, row.group): row.id for row in self._rows(newest.order_by(_COLUMNS.cluster, _COLUMNS.group))
+        }
 
     def latest_page(
         self,

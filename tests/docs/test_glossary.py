@@ -58,8 +58,8 @@ WORDS_OF_OTHERS = KAFKA | KUBERNETES | KEDA | FLINK
 
 
 class _EmptyStore:
-    def latest_page(self) -> tuple[()]:
-        return ()
+    def newest_ids(self) -> dict[tuple[str, str], str]:
+        return {}
 
 
 def _settings() -> set[str]:

@@ -137,6 +137,77 @@ def test_savings_and_regret_are_shown_by_the_hour(
     assert seen["lagcast_saving_per_hour"] == {"keda-2000,USD": pytest.approx(-2.25)}
 
 
+def _of_groups(page: bytes) -> list[str]:
+    """The lines that are of a group's decision alone: no counter, and nothing that published forecasts taught."""
+    return [line for line in page.decode().splitlines() if 'group="' in line and "_ratio" not in line]
+
+
+def test_the_page_of_a_new_process_is_that_of_the_one_before(
+    store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """What was not published is read from the store: after a start, or where another process decided."""
+    advised, refused = advice(), refusal(group="billing", hold_replicas=3)
+    before = Metrics(store, clock=lambda: NOON, version="1")
+    for decision in (advised, refused):
+        store.save(decision)
+        before.publish(decision)
+    after = Metrics(store, clock=lambda: NOON, version="1")
+    assert _of_groups(after.page()) == _of_groups(before.page())
+    assert len(_of_groups(after.page())) > 50
+    newer = advice(recommendation_id="r-2", issued_at=advised.issued_at + timedelta(seconds=1), desired_replicas=11)
+    store.save(newer)
+    assert 'lagcast_desired_replicas{cluster="prod-eu",group="orders"} 11.0' in after.page().decode()
+
+
+def test_what_was_published_is_not_read_again(
+    store: SqlDecisionStore, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of 15,000 groups asks the store for names alone: their documents take a second to read."""
+    metrics = Metrics(store, clock=lambda: NOON, version="1")
+    store.save(advice())
+    metrics.publish(advice())
+    for name in ("latest_page", "latest_recommendation", "by_id", "latest"):
+        monkeypatch.delattr(SqlDecisionStore, name)
+    assert any(line.startswith("lagcast_due_replicas") for line in _of_groups(metrics.page()))
+
+
+def test_many_decisions_of_another_process_are_read_at_once(
+    store: SqlDecisionStore, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a start they are all unknown."""
+    decided = [advice(recommendation_id=f"r-{number}", group=f"group-{number:03}") for number in range(101)]
+    store.save_all([(each, ()) for each in decided])
+    asked: list[object] = []
+    latest_page = SqlDecisionStore.latest_page
+
+    def counted(
+        self: SqlDecisionStore, *, cluster: str | None = None, group: str | None = None
+    ) -> tuple[Recommendation | Refusal, ...]:
+        asked.append((cluster, group))
+        return latest_page(self, cluster=cluster, group=group)
+
+    monkeypatch.setattr(SqlDecisionStore, "latest_page", counted)
+    metrics = Metrics(store, clock=lambda: NOON, version="1")
+    pages = [_of_groups(metrics.page()) for _ in range(2)]
+    assert asked == [(None, None)]
+    assert pages[0] == pages[1]
+    assert sum(line.startswith("lagcast_due_replicas") for line in pages[0]) == 101
+
+
+def test_any_name_can_be_read_back(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """Kafka allows no such names; a store may hold what it likes."""
+    name = 'a "quoted" \\ back\nslash'
+    store.save(advice(group=name))
+    page = Metrics(store, clock=lambda: NOON, version="1").page().decode()
+    found = {
+        sample.labels["group"]
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if "group" in sample.labels
+    }
+    assert found == {name}
+
+
 def test_due_replicas_follow_the_clock(store: SqlDecisionStore, advice: MakeAdvice) -> None:
     """A scaler without a clock reads 6 until the move is due, and 8 from then on."""
     given = advice()

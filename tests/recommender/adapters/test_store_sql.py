@@ -116,6 +116,10 @@ class MemoryDecisionStore:
         """Sorted names."""
         return tuple(sorted({(d.cluster, d.group) for d in self._kept.values()}))
 
+    def newest_ids(self) -> dict[tuple[str, str], str]:
+        """Of the last of each group."""
+        return {name: decision_id(self._of(*name)[-1]) for name in self.groups()}
+
     def latest_page(
         self,
         *,
@@ -265,6 +269,7 @@ class DecisionStoreContract:
             [(later, ()), (first, ()), (advice(desired_replicas=12), ()), (refused, ()), (other, [part]), (other, ())]
         )
         assert store.latest_page(cluster="prod-eu") == (later, other)
+        assert list(store.newest_ids().items()) == [(("prod-eu", "orders"), "r-3"), (("prod-eu", "other"), "r-4")]
         assert store.history("prod-eu", "orders", START, later.issued_at + MINUTE) == (advice(), refused, first, later)
         assert store.account("prod-eu", "other", since=START) == (part,)
         store.save_all([])
@@ -276,6 +281,7 @@ class DecisionStoreContract:
         store.save(advice())
         assert store.latest("prod-eu", "orders") == newer
         assert store.latest_page() == (newer,)
+        assert store.newest_ids() == {("prod-eu", "orders"): "r-2"}
 
     def test_a_span_of_history_is_half_open(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """`since` is inside, `until` is not, and the oldest comes first."""
