@@ -2,21 +2,26 @@
 
 A store of so many groups, with advice of the loop as the latest decision of each and a whole day of decisions on one,
 is read by the service that `lagcast serve` runs, on loopback, by one caller that waits for each answer. Between two of
-them more time goes by than a page is kept, so that each is made anew. Prints the median and longest time of each page
-beside its limit; the exit code is 1 where a median is above it.
+them more time goes by than a page is kept, so that each is made anew. Then another process is 50 readers of REST, each
+of whom asks once a second for one route after the other, of one group after the other. Prints the median and longest
+time of each page, and the 99th percentile of REST, beside their limits; the exit code is 1 where one is above it.
 """
 
 import argparse
+import asyncio
+import json
 import logging
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from http import HTTPStatus
 from itertools import count
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 import httpx2
 import structlog
@@ -26,6 +31,7 @@ from api.convert import cursor_of_place
 from api.keys import group_key
 from cli.server import listen, serving, url_of
 from forecasting.refusal import Refusal
+from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.known_groups import KnownGroups
@@ -35,6 +41,17 @@ from tests.live.harness.decided import CLUSTER, DECIDED_AT, decisions, named
 # The fleet of 15,000 groups is the page that other tools answer in half a minute; people take a tenth for at once, and
 # three tenths for quick.
 LIMIT_SECONDS = 0.3
+# Prometheus gives up on a scrape after 10 s by default, and scrapes each 15 s.
+METRICS_LIMIT_SECONDS = 1.0
+READERS, READER_SECONDS, REST_LIMIT_SECONDS = 50, 30, 0.1
+REST = (
+    "/api/v1/groups?limit=50",
+    "/api/v1/groups/{key}",
+    "/api/v1/groups/{key}/recommendation",
+    "/api/v1/groups/{key}/due-replicas",
+    "/api/v1/groups/{key}/recommendations",
+    "/api/v1/groups/{key}/outcomes",
+)
 # A decision each 15 s.
 DECISIONS_OF_A_DAY = 5760
 ASKED = 30
@@ -46,33 +63,53 @@ def main() -> int:
     """Read the arguments, measure, print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=15_000)
+    parser.add_argument("--read", metavar="URL", help="be the readers of this service")
     arguments = parser.parse_args()
+    if arguments.read:
+        sys.stdout.write(json.dumps(asyncio.run(_read(arguments.read, groups=arguments.groups))))
+        return 0
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with tempfile.TemporaryDirectory() as folder:
-        took = measure(sqlite_url(Path(folder) / "decisions.sqlite"), groups=arguments.groups)
+        took, rest = measure(sqlite_url(Path(folder) / "decisions.sqlite"), groups=arguments.groups)
     print(f"{arguments.groups:,} groups, each page {ASKED} times, milliseconds\n")
     print("| page | median | longest | limit |")
     print("|---|---:|---:|---:|")
     for page, seconds in took.items():
-        print(f"| {page} | {1000 * median(seconds):.0f} | {1000 * max(seconds):.0f} | {1000 * LIMIT_SECONDS:.0f} |")
-    return int(any(median(seconds) > LIMIT_SECONDS for seconds in took.values()))
+        limit = _limit(page)
+        print(f"| {page} | {1000 * median(seconds):.0f} | {1000 * max(seconds):.0f} | {1000 * limit:.0f} |")
+    p99 = quantiles(rest, n=100)[-1]
+    print(f"\n{READERS} readers of REST, {len(rest):,} answers: 99th percentile {1000 * p99:.0f} ms, median", end=" ")
+    print(f"{1000 * median(rest):.0f} ms, longest {1000 * max(rest):.0f} ms; limit {1000 * REST_LIMIT_SECONDS:.0f} ms")
+    return int(p99 > REST_LIMIT_SECONDS or any(median(seconds) > _limit(page) for page, seconds in took.items()))
 
 
-def measure(url: str, *, groups: int) -> Mapping[str, Sequence[float]]:
-    """The seconds of each page, by its name."""
+def _limit(page: str) -> float:
+    return METRICS_LIMIT_SECONDS if page == "/metrics" else LIMIT_SECONDS
+
+
+def measure(url: str, *, groups: int) -> tuple[Mapping[str, Sequence[float]], Sequence[float]]:
+    """The seconds of each page, by its name; and those of the readers of REST."""
     store = SqlDecisionStore(url)
     known_groups = KnownGroups()
     (last,) = decisions("orders", cycles=1, known_groups=known_groups)
     fleet = [_differing(named(last, f"shop-{number:05}"), number) for number in range(groups - 1)]
-    for decision in (*_day_of(last), *fleet):
-        store.save(decision)
+    metrics = Metrics(store, clock=lambda: DECIDED_AT, version="bench")
+    saved = [(decision, ()) for decision in (*_day_of(last), *fleet)]
+    for first in range(0, len(saved), 500):
+        store.save_all(saved[first : first + 500])
+    for decision in (last, *fleet):
+        metrics.publish(decision)
     middle = cursor_of_place(sorted(map(place_of, fleet))[groups // 2])
     asked = count()
     bound = listen("127.0.0.1", 0, search=False)
     with (
         serving(
             create_app(
-                store, clock=lambda: DECIDED_AT + next(asked) * APART, version="bench", known_groups=known_groups
+                store,
+                clock=lambda: DECIDED_AT + next(asked) * APART,
+                version="bench",
+                metrics=metrics,
+                known_groups=known_groups,
             ),
             bound,
         ),
@@ -88,10 +125,33 @@ def measure(url: str, *, groups: int) -> Mapping[str, Sequence[float]]:
                 ("group, its pictures", f"/groups/{group_key(CLUSTER, 'orders')}/pictures"),
                 ("data", "/quality"),
                 ("settings", "/settings"),
+                ("/metrics", "/metrics"),
                 ("decision", f"/recommendations/{last.recommendation_id}"),
             )
         }
+        command = [sys.executable, "-m", "benchmarks.speed.pages", "--read", url_of(bound), "--groups", str(groups)]
+        reading = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603  # this program
     store.close()
+    return took, json.loads(reading.stdout)
+
+
+async def _read(url: str, *, groups: int) -> list[float]:
+    """The seconds of each answer to the readers, who begin one after the other within a second."""
+    took: list[float] = []
+
+    async def ask(number: int) -> None:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            await asyncio.sleep(number / READERS)
+            for asked in range(number, number + READER_SECONDS):
+                key = group_key(CLUSTER, f"shop-{asked * 7919 % (groups - 1):05}")
+                begun = time.perf_counter()
+                answer = await client.get(REST[asked % len(REST)].format(key=key))
+                took.append(time.perf_counter() - begun)
+                if answer.status_code not in (HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE):  # a tenth is refused
+                    answer.raise_for_status()
+                await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - begun)))
+
+    await asyncio.gather(*(ask(number) for number in range(READERS)))
     return took
 
 
