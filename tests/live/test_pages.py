@@ -400,6 +400,27 @@ def test_behind_a_token_a_browser_asks_for_a_password(
         assert answer.status == 401
 
 
+def test_behind_a_proxy_that_signs_people_in_no_browser_asks(
+    store: SqlDecisionStore, watched: Callable[..., Watched], tmp_path: Path
+) -> None:
+    """The proxy shows a token of its own, under a path of its own; who comes without it is not let in."""
+    app = create_app(
+        store, clock=_clock, version="0.1.0", access=Access(tokens=Tokens([token_file(tmp_path / "tokens", "secret")]))
+    )
+    with served_pages(Below("/lagcast", app, signed_in=("kim", "secret"))) as url:
+        seen = watched()
+        for path in ("/", GROUP):
+            seen.open(f"{url}/lagcast{path}")
+            assert seen.page.locator("tbody th").count() > 0
+            assert _is_styled(seen.page)
+        assert seen.failed == []
+        assert seen.complaints == []
+    for refused in (Below("/lagcast", app), Below("/lagcast", app, signed_in=("kim", "wrong"))):
+        with served_pages(refused) as url:
+            answer = watched().page.request.get(f"{url}/lagcast/")
+            assert answer.status == 401
+
+
 @pytest.mark.parametrize("name", ["fleet", "group", "refusal", "decision", "problem", "data", "replay"])
 def test_under_a_path_of_a_reverse_proxy_every_link_works(
     store: SqlDecisionStore, site: Site, watched: Callable[..., Watched], name: str

@@ -1,6 +1,7 @@
 """A real Chromium, and the service of pages that it looks at."""
 
 import shutil
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,11 +60,15 @@ def served_pages(app: ASGIApp) -> Iterator[str]:
 
 
 class Below:
-    """The app behind a reverse proxy that hands on what is asked below `prefix`, without it, and nothing else."""
+    """The app behind a reverse proxy that hands on what is asked below `prefix`, without it, and nothing else.
 
-    def __init__(self, prefix: str, app: FastAPI) -> None:
+    With `signed_in`, a name and a password, it shows the app these and none of the caller's.
+    """
+
+    def __init__(self, prefix: str, app: FastAPI, *, signed_in: tuple[str, str] | None = None) -> None:
         self._prefix = prefix
         self._app = app
+        self._signed_in = signed_in
         self.state = app.state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +77,14 @@ class Below:
             await PlainTextResponse("not handed on", status_code=404)(scope, receive, send)
             return
         path = scope.get("path", "").removeprefix(self._prefix)
-        await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
+        headers = scope.get("headers", [])
+        if self._signed_in is not None:
+            shown = b"Basic " + b64encode(":".join(self._signed_in).encode())
+            headers = [
+                *((name, value) for name, value in headers if name != b"authorization"),
+                (b"authorization", shown),
+            ]
+        await self._app({**scope, "path": path, "raw_path": path.encode(), "headers": headers}, receive, send)
 
 
 class Watched:
