@@ -32,6 +32,15 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     )
 
 
+def trace_crashes() -> None:
+    """Have a crash in machine code, such as of Kafka's client, print where each thread was, instead of nothing."""
+    import faulthandler
+
+    # The real stderr, which has a file descriptor, unlike one that somebody has put in its place.
+    if sys.__stderr__ is not None and not faulthandler.is_enabled():
+        faulthandler.enable(sys.__stderr__)
+
+
 class Sparing(logging.Filter):
     """Lets one line of each kind through per minute, with the number of those before it that were left out.
 

@@ -193,6 +193,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     """A service during the block. Errors: InputError for options that contradict each other or name no cluster."""
     from api.access.connections import Limits
     from api.app import create_app
+    from cli.logs import trace_crashes
     from cli.memory import keep_little_of_what_is_freed
     from cli.server import listen, serving, url_of
     from cli.stopping import stopped_by_signals
@@ -205,6 +206,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.instants import Pulse
     from recommender.known_groups import KnownGroups
 
+    trace_crashes()
     keep_little_of_what_is_freed()
     asks_cluster = bool(options.kubernetes) or options.lease is not None or options.access.token_review
     if options.kubeconfig is not None and not asks_cluster:

@@ -195,10 +195,11 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
     """The child: does one order after the other, until the pipe is closed or an order fails."""
     os.setpgrp()  # its JVM and workers are killed with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then closes the pipe
-    from cli.logs import log_to_stderr
+    from cli.logs import log_to_stderr, trace_crashes
     from cli.memory import keep_little_of_what_is_freed
     from cli.spark import spark_beside
 
+    trace_crashes()
     keep_little_of_what_is_freed()
     log_to_stderr()
     _silence_pyspark()

@@ -1,6 +1,9 @@
-"""Log lines: those of libraries are spared, one of each kind a minute."""
+"""Log lines: those of libraries are spared, one of each kind a minute; and what a crash leaves."""
 
 import logging
+import signal
+import subprocess
+import sys
 
 from cli.logs import SPARED_SECONDS, Sparing
 
@@ -44,3 +47,12 @@ def test_a_logger_is_spared_once() -> None:
     for _ in range(2):
         Sparing.of(logger)
     assert len(logger.filters) == 1
+
+
+def test_a_crash_in_machine_code_tells_where_each_thread_was() -> None:
+    """Without it a service would end without a word."""
+    program = "import ctypes; from cli.logs import trace_crashes; trace_crashes(); ctypes.string_at(0)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGSEGV
+    assert "Segmentation fault" in ended.stderr
+    assert 'File "<string>", line 1 in <module>' in ended.stderr

@@ -50,7 +50,7 @@ class Contained:
         """The first group of `pattern` in what was printed, as soon as it is there."""
         wait_until(lambda: self.process.poll() is not None or re.search(pattern, self.logged), seconds=seconds)
         found = re.search(pattern, self.logged)
-        assert found is not None, self.logged[-3000:]
+        assert found is not None, f"exit code {self.process.poll()}: {self.logged[-6000:]}"
         return found[1]
 
     @property
