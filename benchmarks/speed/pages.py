@@ -92,14 +92,8 @@ def measure(url: str, *, groups: int) -> tuple[Mapping[str, Sequence[float]], Se
     store = SqlDecisionStore(url)
     known_groups = KnownGroups()
     (last,) = decisions("orders", cycles=1, known_groups=known_groups)
-    fleet = [_differing(named(last, f"shop-{number:05}"), number) for number in range(groups - 1)]
     metrics = Metrics(store, clock=lambda: DECIDED_AT, version="bench")
-    saved = [(decision, ()) for decision in (*_day_of(last), *fleet)]
-    for first in range(0, len(saved), 500):
-        store.save_all(saved[first : first + 500])
-    for decision in (last, *fleet):
-        metrics.publish(decision)
-    middle = cursor_of_place(sorted(map(place_of, fleet))[groups // 2])
+    middle = _fill(store, metrics, last, groups=groups)
     asked = count()
     bound = listen("127.0.0.1", 0, search=False)
     with (
@@ -133,6 +127,17 @@ def measure(url: str, *, groups: int) -> tuple[Mapping[str, Sequence[float]], Se
         reading = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603  # this program
     store.close()
     return took, json.loads(reading.stdout)
+
+
+def _fill(store: SqlDecisionStore, metrics: Metrics, last: Recommendation, *, groups: int) -> str:
+    """Keep and publish the decisions, none of which stays in memory; returns the cursor of the middle of the fleet."""
+    fleet = [_differing(named(last, f"shop-{number:05}"), number) for number in range(groups - 1)]
+    saved = [(decision, ()) for decision in (*_day_of(last), *fleet)]
+    for first in range(0, len(saved), 500):
+        store.save_all(saved[first : first + 500])
+    for decision in (last, *fleet):
+        metrics.publish(decision)
+    return cursor_of_place(sorted(map(place_of, fleet))[groups // 2])
 
 
 async def _read(url: str, *, groups: int) -> list[float]:
