@@ -188,7 +188,7 @@ class _LatestDecisions:
         unknown = [
             group
             for group, name in newest.items()
-            if group not in self._known or self._known[group].decision_id != name
+            if (known := self._known.get(group)) is None or known.decision_id != name
         ]
         if len(unknown) > _READ_ALONE:
             read = list(self._store.latest_page())
