@@ -45,6 +45,16 @@ def last_grown_at(history: History) -> datetime | None:
     return at if more > 0 else None
 
 
+def taken_back(history: History, *, within_minutes: int, look_back_minutes: int) -> bool:
+    """True if members were removed and others added so soon after that, both within the minutes looked back on."""
+    members = history.members[-look_back_minutes - 1 :]
+    known = np.flatnonzero(np.isfinite(members))
+    steps = np.diff(members[known])
+    removed, added = known[1:][steps < 0.0], known[1:][steps > 0.0]
+    after = np.searchsorted(removed, added)
+    return bool((added[after > 0] - removed[after[after > 0] - 1] <= within_minutes).any())
+
+
 def last_growth(history: History, *, patience_seconds: float) -> tuple[datetime, int, int] | None:
     """Begin of the last change of size within a day of minutes, if it was up, and the counts before and after.
 

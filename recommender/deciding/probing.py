@@ -17,7 +17,7 @@ from cost_model.physics.skew import carried_by_count
 from forecasting.history import MINUTE_SECONDS
 from forecasting.units import SECONDS_PER_HOUR
 from recommender.deciding.context import DecisionContext
-from recommender.deciding.pace import rest_seconds
+from recommender.deciding.pace import last_grown_at, rest_seconds, taken_back
 from recommender.deciding.proposal import Proposal
 
 # A probe that fails has to cost less than the replicas that it removes earn within this time. What it teaches is
@@ -29,6 +29,9 @@ QUIET_MINUTES = 15
 QUIET_FACTOR = 1.1
 # A count is worth a probe if it fills replicas so much further than they were seen to be filled.
 TELLING_FACTOR = 1.05
+# Replicas that were missed once they were gone are not removed again for so long. On a growing load each probe was
+# taken back after three minutes, and begun again after six: 90 moves in seven hours.
+TAKEN_BACK_MINUTES = 60
 # A capacity that was never reached is measured again this often.
 MEASURED_WITHIN_SECONDS = 300.0
 # Rows come every 15 s: so long the lag may grow unseen.
@@ -96,8 +99,24 @@ def _may_probe(context: DecisionContext) -> bool:
     capacity, rate = context.capacity, _quiet_rate(context)
     if capacity.source != "unsaturated_windows" or context.finding is not None or rate is None:
         return False
-    waits = context.backlog_messages > SATURATED_LAG_SECONDS * rate or context.behind_seconds > 0.0
-    return not waits and not was_behind(context.history, context.profile, shown=shown_by_replica(capacity))
+    if context.backlog_messages > (SATURATED_LAG_SECONDS + _own_stop_seconds(context)) * rate:
+        return False
+    if context.behind_seconds > 0.0 or _was_taken_back(context):
+        return False
+    return not was_behind(context.history, context.profile, shown=shown_by_replica(capacity))
+
+
+def _own_stop_seconds(context: DecisionContext) -> float:
+    """Seconds of the load that wait after a removal because it stopped the group, however many replicas are left."""
+    shows_at = _shows_at(context)
+    settles = shows_at is not None and context.now < shows_at and last_grown_at(context.history) is None
+    return context.learned.pause_scale_in.value if settles else 0.0
+
+
+def _was_taken_back(context: DecisionContext) -> bool:
+    """True if the group grew again within the last hour before the count that it had been at could show anything."""
+    minutes = int((seconds_to_show(context.profile) + MEASURED_WITHIN_SECONDS) // MINUTE_SECONDS)
+    return taken_back(context.history, within_minutes=minutes, look_back_minutes=TAKEN_BACK_MINUTES)
 
 
 def _quiet_rate(context: DecisionContext) -> float | None:
@@ -147,14 +166,15 @@ def _without_probing(context: DecisionContext) -> int:
 def _late_if_wrong(context: DecisionContext, *, carried: float) -> float:
     """Late messages of the way there and back, if the smaller group can do no more than it has shown, `carried`.
 
-    The lag is noticed when it exceeds a commit interval and two seconds, and grows for a row and a start-up more; the
-    move back stops the group once again. All that arrives from then on is late until all replicas have caught up.
+    The lag is noticed when it exceeds a commit interval, two seconds and the stop of the removal, and grows for a row
+    and a start-up more; the move back stops the group once again. All that arrives from then on is late until all
+    replicas have caught up.
     """
     profile, limit = context.profile, context.settings.max_lag_seconds
     produced = max(_highest_expected(context), carried)
     growth = 1.0 - carried / produced
     pause = context.learned.pause_scale_out.value
-    noticed = profile.commits_every_seconds / 2.0 + SATURATED_LAG_SECONDS
+    noticed = profile.commits_every_seconds / 2.0 + SATURATED_LAG_SECONDS + context.learned.pause_scale_in.value
     grown = 0.0 if growth == 0.0 else noticed + growth * (ROW_SECONDS + profile.start_up_seconds)
     (most,) = carried_by_count(profile, context.useful_replicas[-1:], capacity=context.capacity.p20)
     drain = produced / max(float(most) - produced, 0.01 * float(most))

@@ -8,6 +8,7 @@ from math import inf
 import pytest
 
 from cost_model.physics.calibrate import capacity_seen, shown_by_replica, was_behind
+from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
 from forecasting.history import History, HistoryBuffer
@@ -102,6 +103,32 @@ def test_nothing_is_probed_while_something_is_wrong(unproven: Make, changes: dic
     assert probed(best_plan(context), context).reason != "probing"
 
 
+def test_the_stop_of_its_own_removal_does_not_end_a_probe(unproven: Make) -> None:
+    """What waits because the group stopped says nothing of the rest; a second more does, and a later one."""
+    removed = unproven(last_move_at=NOW - timedelta(minutes=1))
+    stop = removed.learned.pause_scale_in.value
+    waits = replace(removed, backlog_messages=(1.9 + stop) * 2000.0)
+    assert _probed(waits) == (24, "probing")
+    assert _probed(replace(waits, backlog_messages=(2.1 + stop) * 2000.0))[1] != "probing"
+    assert _probed(replace(waits, last_move_at=NOW - timedelta(hours=1)))[1] != "probing"
+    before, *rest = waits.history.recent
+    grown = replace(waits.history, recent=(replace(before, members=23), *rest))
+    assert _probed(replace(waits, history=grown))[1] != "probing"
+
+
+@pytest.mark.parametrize(
+    ("removed_ago", "added_ago", "target"), [(59, 53, 24), (40, 31, 24), (40, 20, 12), (66, 62, 12)]
+)
+def test_replicas_that_were_missed_are_not_removed_again_within_the_hour(
+    unproven: Make, removed_ago: int, added_ago: int, target: int
+) -> None:
+    """They came back before twelve minutes had shown what the rest can do; after twenty, the load had grown."""
+    context = unproven()
+    members = context.history.members.copy()
+    members[-removed_ago:-added_ago] = 20.0
+    assert _probed(replace(context, history=replace(context.history, members=members)))[0] == target
+
+
 @pytest.mark.parametrize("source", ["configured", "saturated_windows"])
 def test_a_capacity_that_is_known_is_not_probed(unproven: Make, source: str) -> None:
     """Where it was set, or seen at the limit, there is nothing to show."""
@@ -112,7 +139,8 @@ def test_a_capacity_that_is_known_is_not_probed(unproven: Make, source: str) -> 
 
 def test_a_busy_hour_is_not_probed(unproven: Make) -> None:
     """2,400/s in the last quarter of an hour are more than a tenth above the middle minute of the day."""
-    assert _probed(unproven(2000.0, busy=1500.0))[1] == "probing"
+    stops = Learned.assumed(rebalance_pause_seconds=3.0, risk=0.0)
+    assert _probed(unproven(2000.0, busy=1500.0, learned=stops))[1] == "probing"
     busy = unproven(2400.0, busy=2000.0)
     rates = busy.history.produce_messages_per_second.copy()
     rates[: DAY_MINUTES - 30] = 1500.0
