@@ -85,8 +85,9 @@ class DecisionSettings:
     """Seconds between two decisions for one group."""
 
     scale_in_cooldown_seconds: float = 300.0
-    """Least time between a move and a removal after it; the `move_interval` where that is longer, which alone holds
-    additions: two heartbeats and two batches, or five p99 processing times (livelock)."""
+    """Least time between a move and a removal by plans after it; the `move_interval` where that is longer, which alone
+    holds additions: two heartbeats and two batches, or five p99 processing times (livelock). The fallback policy waits
+    as long as was cheapest, 30 s at least; `max_moves_per_hour` binds it too."""
 
     max_moves_per_hour: int | None = None
     """Most changes of size within an hour, by any scaler, those of a rolling restart too; the next one waits, even
