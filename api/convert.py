@@ -251,34 +251,37 @@ def _in_part(decision: Decision, part: type[wire.Advised | wire.Refused]) -> dic
 
 
 def to_summary(decision: Decision, group: GroupSettings, *, now: datetime) -> wire.GroupSummary:
-    """The decision in short, as one row of a page of groups."""
-    full = to_wire(decision, group, now=now)
+    """The decision in short, as one row of a page of groups: its fields mean what they do in the whole document.
+
+    That is not made for it: one takes 0.3 ms, which a page of 50 would take each time.
+    """
     common = {
         "group_key": group_key(decision.cluster, decision.group),
-        "cluster": full.cluster,
-        "namespace": full.namespace,
-        "group_id": full.group_id,
-        "kind": full.kind,
-        "recommendation_id": full.recommendation_id,
-        "reason_code": full.reason.code,
-        "issued_at": full.issued_at,
+        "cluster": decision.cluster,
+        "namespace": _namespace(group.target),
+        "group_id": decision.group,
+        "kind": "Refusal" if isinstance(decision, Refusal) else "Recommendation",
+        "recommendation_id": decision_id(decision),
+        "reason_code": wire_code(decision.reason),
+        "issued_at": issued_at(decision),
         "concern": concern_of(decision),
     }
-    if isinstance(full, wire.RefusalV1):
-        return wire.GroupSummary.model_validate({**common, "current_replicas": full.hold_replicas})
+    if isinstance(decision, Refusal):
+        return wire.GroupSummary.model_validate({**common, "current_replicas": decision.hold_replicas})
+    expired = now > decision.valid_until
     return wire.GroupSummary.model_validate(
         {
             **common,
-            "valid_until": full.valid_until,
-            "expired": now > full.valid_until,
-            "action": full.action,
-            "current_replicas": full.current_replicas,
-            "desired_replicas": full.desired_replicas,
-            "due_replicas": full.due_replicas,
-            "execute_at": full.execute_at,
-            "lag_seconds": full.observed.lag_seconds,
-            "saving": full.cost.saving,
-            "currency": full.cost.currency,
+            "valid_until": decision.valid_until,
+            "expired": expired,
+            "action": decision.action,
+            "current_replicas": decision.current_replicas,
+            "desired_replicas": decision.desired_replicas,
+            "due_replicas": None if expired else decision.due_replicas(now=now),
+            "execute_at": decision.execute_at,
+            "lag_seconds": decision.observed.lag_seconds,
+            "saving": decision.saving,
+            "currency": decision.currency,
         }
     )
 

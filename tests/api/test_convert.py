@@ -84,6 +84,24 @@ def test_the_items_of_a_price_add_up_on_the_wire(
         assert price["total"] == sum(price[name] for name in names)
 
 
+@given(data=st.data(), later_seconds=st.sampled_from([0.0, 600.0, 1e6]))
+@BOUND_TO_HAPPEN
+def test_the_row_of_a_group_tells_what_its_document_tells(
+    data: st.DataObject, any_decision: st.SearchStrategy[Decision], later_seconds: float
+) -> None:
+    """A field of a row is that of the whole document, wherever it lies in that, and as absent."""
+    decision = data.draw(any_decision)
+    now = issued_at(decision) + timedelta(seconds=later_seconds)
+    row, whole = (make(decision, OWNED, now=now) for make in (to_summary, to_wire))
+    told = row.model_dump(exclude={"group_key", "concern", "expired"}, exclude_none=True)
+    document = whole.model_dump(exclude_none=True)
+    document |= {"reason_code": document["reason"]["code"], **document.get("observed", {}), **document.get("cost", {})}
+    if document["kind"] == "Refusal" and "hold_replicas" in document:
+        document["current_replicas"] = document["hold_replicas"]
+    names = type(row).model_fields.keys() - {"group_key", "concern", "expired"}
+    assert told == {name: document[name] for name in names if name in document}
+
+
 def test_advice_carries_its_target_and_mode(advice: MakeAdvice) -> None:
     """The target and the mode come from the settings, and without them the group is advice only."""
     owned, unowned = _document(advice()), _document(advice(), GroupSettings())
