@@ -260,6 +260,32 @@ def test_a_release_of_several_leaves_its_lease_to_the_holder(cluster: ControlPla
     assert cluster.kubectl("-n", "pair", "get", "leases,roles,rolebindings,poddisruptionbudgets", "-o", "name") == ""
 
 
+def test_the_number_of_shards_is_changed_while_none_runs(cluster: ControlPlane, helm: Helm) -> None:
+    """As on the page: what was deleted by hand is made again by the upgrade, and each shard has claim and Lease."""
+    theirs, where = helm.using(cluster.kubeconfig), ["--namespace=shards", "--create-namespace"]
+
+    def found(kinds: str) -> set[str]:
+        return set(cluster.kubectl("-n", "shards", "get", kinds, "-o", "name").split())
+
+    theirs("install", "lagcast", str(CHART), *where, *named(), SEVERAL, "--set=recommender.shards=2")
+    stopped = ("statefulset", "-l", "app.kubernetes.io/component=recommender", "--cascade=foreground", "--timeout=60s")
+    cluster.kubectl("-n", "shards", "delete", *stopped)
+    assert found("statefulsets,pods") == set()
+    theirs("upgrade", "lagcast", str(CHART), *where, "--reuse-values", "--set=recommender.shards=3")
+    names = [f"lagcast-recommender-{number}" for number in (1, 2, 3)]
+    assert found("statefulsets,leases") == {
+        f"{kind}/{name}" for kind in ("statefulset.apps", "lease.coordination.k8s.io") for name in names
+    }
+    theirs("upgrade", "lagcast", str(CHART), *where, "--reuse-values", "--set=recommender.shards=1")
+    assert found("statefulsets,leases") == {
+        "statefulset.apps/lagcast-recommender",
+        "lease.coordination.k8s.io/lagcast-recommender",
+    }
+    claims = ("data", "data-1", "data-2", "data-3")
+    assert found("persistentvolumeclaims") == {f"persistentvolumeclaim/lagcast-{name}" for name in claims}
+    theirs("uninstall", "lagcast", "--namespace=shards")
+
+
 def test_one_shard_is_what_the_chart_renders_without_any(helm: Helm) -> None:
     """Nothing has a suffix, a label or an option of shards."""
     whole = helm.rendered(*EVERYTHING, SEVERAL)
