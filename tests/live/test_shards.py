@@ -30,7 +30,7 @@ pytestmark = pytest.mark.kubernetes
 
 GROUPS = tuple(f"orders-{number}" for number in range(6))
 # Long enough for every shard to renew its advice on a busy machine, and short enough to be waited for.
-VALID_SECONDS = 30
+VALID_SECONDS = 60
 # A start compiles the loops, for a minute where the cores are busy.
 START_SECONDS = 180
 
@@ -136,8 +136,8 @@ def shares(store: SqlDecisionStore, *, since: datetime) -> tuple[set[str], set[s
     return ours, theirs
 
 
-def is_active_for_keda(replica: Replica, group: str) -> bool:
-    """What this recommender answers KEDA about the group. Errors: grpc.RpcError, where it has no advice."""
+def told_keda(replica: Replica, group: str) -> str:
+    """What this recommender tells KEDA about the group: whether it is active, or an error."""
     found = re.search(r"external triggers on (\S+)", replica.logged)
     assert found is not None
     asked = ScaledObjectRef(name=group, scalerMetadata={"cluster": "c", "groupId": group})
@@ -145,7 +145,10 @@ def is_active_for_keda(replica: Replica, group: str) -> bool:
         is_active = channel.unary_unary(
             f"/{SERVICE}/IsActive", ScaledObjectRef.SerializeToString, IsActiveResponse.FromString
         )
-        return bool(is_active(asked, timeout=10).result)
+        try:
+            return str(is_active(asked, timeout=10).result)
+        except grpc.RpcError as error:
+            return str(error)
 
 
 def test_each_group_is_decided_shown_and_written_by_one_shard_and_told_by_both(
@@ -161,7 +164,8 @@ def test_each_group_is_decided_shown_and_written_by_one_shard_and_told_by_both(
         wait_until(lambda: shown_by(replica) == own)  # noqa: B023  # called at once
         assert set(of_rest(replica)) == set(GROUPS)
         assert in_totals(replica, "groups") == len(GROUPS)
-        assert all(is_active_for_keda(replica, group) for group in GROUPS)
+        # The port is closed for as long as its shard has no leader, as KEDA knows from a single recommender.
+        wait_until(lambda: {told_keda(replica, group) for group in GROUPS} == {"True"})  # noqa: B023  # called at once
     assert shares(store, since=began) == (ours, theirs)
 
 
@@ -191,8 +195,7 @@ def test_a_shard_that_is_lost_takes_the_advice_on_its_own_groups_with_it(
         answer = due(group)
         assert answer.status_code == 503
         assert f"the last advice expired at {advice.valid_until:%Y-%m-%dT%H:%M:%SZ}" in answer.json()["detail"]
-        with pytest.raises(grpc.RpcError, match="the last advice expired"):
-            is_active_for_keda(first, group)
+        wait_until(lambda: "the last advice expired" in told_keda(first, group))  # noqa: B023  # called at once
     wait_until(lambda: in_totals(first, "expired") == len(theirs))
     assert shown_by(first) == ours
     assert {statuses(installed, namespace)[group] for group in theirs} == {"B"}

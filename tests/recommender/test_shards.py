@@ -1,5 +1,6 @@
 """Shards: each group is in exactly one, in every process the same one, and none has many more than the others."""
 
+import pickle
 from collections import Counter
 
 import pytest
@@ -26,6 +27,15 @@ def test_no_shard_is_more_than_a_tenth_from_its_share(form: str, count: int) -> 
     sizes = Counter(shard_of("prod", name, count=count) for name in names)
     share = len(names) / count
     assert all(abs(sizes[number] - share) <= 0.1 * share for number in range(1, count + 1))
+
+
+def test_a_child_process_chooses_as_its_parent_does() -> None:
+    """The collector's is given the choice itself."""
+    shard = Shard(2, 3)
+    choice = pickle.loads(pickle.dumps(shard.owns))  # noqa: S301  # our own bytes
+    assert [choice("prod", str(number)) for number in range(50)] == [
+        shard.owns("prod", str(number)) for number in range(50)
+    ]
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "a", "1/0", "", "1", "-1/3", "1/3/3", "1.0/3", "٢/3"])
