@@ -289,8 +289,8 @@ class Reader:
         decided = None if known is None else known.decided
         if decided is None:
             message = (
-                f"this process has not decided on {name}: its first cycle is not over, or another process leads; "
-                "ask again after a cycle, or ask the one that leads"
+                f"this process has not decided on {name}: its first cycle is not over, or another process decides on "
+                "it; ask again after a cycle, or ask that one"
             )
             raise UndecidedError(message)
         if now > decided.advice.valid_until:

@@ -18,11 +18,19 @@ from cli.progress import Talk
 
 if TYPE_CHECKING:
     from collector.sample import OffsetSample
+    from recommender.shards import Shard
 
 # The options of every command that connects to Kafka.
 Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="Kafka brokers, separated by commas.")]
 Cluster = Annotated[str, typer.Option(help="Name of the cluster in every row.")]
 Groups = Annotated[list[str] | None, typer.Option(help="Only this group; may be given several times.")]
+ShardGiven = Annotated[
+    str,
+    typer.Option(
+        "--shard", metavar="K/N", help="Only the groups of shard K of N, such as 2/3; each is in exactly one."
+    ),
+]
+WHOLE = "1/1"
 ReadCommitted = Annotated[
     list[str] | None,
     typer.Option(metavar="GROUP", help="A group that reads committed data only, or `*` for all; several times."),
@@ -43,6 +51,7 @@ def collect(
     ] = None,
     cluster: Cluster = "default",
     group: Groups = None,
+    shard: ShardGiven = WHOLE,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
     keep_days: KeepDays = KEPT_DAYS,
@@ -60,6 +69,7 @@ def collect(
     if out is None and topic is None:
         message = "samples have no destination; give --out DIR, --topic NAME, or both"
         raise InputError(message)
+    owns = shard_of_option(shard).owns
     log_to_stderr()
     settings = client_settings(client_config)
     make = partial(
@@ -68,6 +78,7 @@ def collect(
         cluster=cluster,
         client_config=settings,
         read_committed=tuple(read_committed or ()),
+        owns=owns,
     )
     with ExitStack() as ends:
         stop = ends.enter_context(stopped_by_signals())
@@ -103,6 +114,17 @@ def _sinks(
     if topic is not None:
         sinks.append(ends.enter_context(SamplePublisher(bootstrap, topic, client_config=settings)))
     return sinks
+
+
+def shard_of_option(text: str) -> "Shard":
+    """The shard of `--shard`. Errors: InputError where there is none of that name."""
+    from recommender.shards import Shard
+
+    try:
+        return Shard.of(text)
+    except ValueError as error:
+        message = f"--shard: {error}"
+        raise InputError(message) from error
 
 
 def client_settings(path: Path | None) -> dict[str, str]:

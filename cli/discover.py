@@ -111,7 +111,9 @@ def missing_objects(
     cluster: str,
     groups: Sequence[str] | None,
 ) -> "tuple[Document, ...]":
-    """A ConsumerGroupScaler for each group that has none, nor a target or the mode off in the settings.
+    """A ConsumerGroupScaler for each own group that has none, nor a target or the mode off in the settings.
+
+    The members of all groups are read: a workload that runs groups of several shards is scaled for none of them.
 
     Errors: those of `recommender.ports`, if Kafka or the cluster does not answer.
     """
@@ -123,11 +125,12 @@ def missing_objects(
     answers = discovered(hosts, pods_in(api, namespaces))
     settings = {group: scalers.settings.of(cluster, group) for group in answers}
     wanted = {name for name, known in settings.items() if known.target is None and known.mode != "off"}
-    return missing_scalers(
+    missing = missing_scalers(
         {name: answer for name, answer in answers.items() if name in wanted},
         scalers.rightful(),
         cluster=cluster,
     )
+    return tuple(each for each in missing if scalers.owns(cluster, each["spec"]["groupId"]))
 
 
 def see_members(

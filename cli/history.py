@@ -14,6 +14,7 @@ from cli.errors import ExitCode, InputError
 from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
+from collector.sample import Owns, every_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -87,6 +88,7 @@ def backfill(
     days: int,
     settings: "Mapping[str, str]",
     talk: Talk,
+    owns: Owns = every_group,
     only_estimate: bool = False,
     to_now: bool = False,
     stop: Event | None = None,
@@ -107,7 +109,7 @@ def backfill(
 
     now = read_clock()
     with talk.stage("history", f"reading from {bootstrap} how far back its messages reach") as stage:
-        make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings)
+        make = partial(KafkaAdminCollector, bootstrap, cluster=cluster, client_config=settings, owns=owns)
         with IsolatedCollector(make) as collector:
             collected = collector.collect_once(groups, now=now)
         for error in collected.errors:
@@ -188,6 +190,7 @@ def backfill_from_prometheus(
     days: int,
     settings: "Mapping[str, str]",
     talk: Talk,
+    owns: Owns = every_group,
     only_estimate: bool = False,
     stop: Event | None = None,
 ) -> int:
@@ -207,7 +210,7 @@ def backfill_from_prometheus(
         PrometheusRequests(url, settings=settings) as prometheus,
     ):
         since = now - timedelta(days=days)
-        found, unknown = discover_present(prometheus, cluster=cluster, groups=groups, since=since, now=now)
+        found, unknown = discover_present(prometheus, cluster=cluster, groups=groups, owns=owns, since=since, now=now)
         for error in unknown:
             talk.line(f"    {error}")
         names = frozenset(found.topics)

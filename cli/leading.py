@@ -19,6 +19,7 @@ from cli.wiring import cluster_client
 
 if TYPE_CHECKING:
     from recommender.cluster.leadership import Elector
+    from recommender.shards import Shard
 
 Lease = Annotated[
     str | None,
@@ -40,8 +41,8 @@ class Lead:
         return self.elector.term() is not None
 
 
-def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
-    """The lead for `--lease`; None without it. The cluster is not called yet.
+def lead_of(lease: str | None, kubeconfig: Path | None, shard: "Shard") -> Lead | None:
+    """The lead for `--lease`; None without it. Each of several shards has a Lease of its own. No cluster is called yet.
 
     Errors: InputError for an invalid name of a Lease, and if there is no cluster.
     """
@@ -58,7 +59,11 @@ def lead_of(lease: str | None, kubeconfig: Path | None) -> Lead | None:
     # A process that is restarted under the same host name has another identity.
     identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
     return Lead(
-        Elector(KubernetesLease(api, namespace, name, clock=read_clock), identity=identity, clock=time.monotonic)
+        Elector(
+            KubernetesLease(api, namespace, shard.named(name), clock=read_clock),
+            identity=identity,
+            clock=time.monotonic,
+        )
     )
 
 

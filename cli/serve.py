@@ -12,7 +12,7 @@ from cli.access import (
     TokenReview,
 )
 from cli.advise import Features, StateDir
-from cli.collect import ClientConfig, client_settings
+from cli.collect import WHOLE, ClientConfig, ShardGiven, client_settings, shard_of_option
 from cli.errors import ExitCode, InputError
 from cli.find_prometheus import PrometheusNamespace, Search
 from cli.leading import Lease
@@ -36,6 +36,7 @@ from cli.service import (
 def serve(
     *,
     features: Features,
+    shard: ShardGiven = WHOLE,
     forecasts: Forecasts = None,
     config: Config = None,
     state_dir: StateDir = None,
@@ -62,7 +63,8 @@ def serve(
 
     With --bootstrap each decision is published on two Kafka topics as well. With --kubernetes, what a group's
     ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
-    may run on one store: one of them decides, and another takes over when it stops.
+    may run on one store: one of them decides, and another takes over when it stops. With --shard several share the
+    groups, each with a Lease of its own.
     """
     from cli.wiring import settings_of, version
     from recommender.adapters.feature_table import FeatureTable
@@ -70,6 +72,7 @@ def serve(
     if bootstrap is None and (client_config is not None or publish not in ("", TOPICS)):
         message = "--publish and --client-config are about Kafka brokers that are not named; add --bootstrap HOST:PORT"
         raise InputError(message)
+    own = shard_of_option(shard)
     log_to_stderr()
     talk = Talk()
     search = Search(inside=prometheus_namespace or (), followed=kubernetes or (), kubeconfig=kubeconfig, talk=talk)
@@ -78,6 +81,7 @@ def serve(
     settings = settings_of(config, state_dir=state_dir)
     options = ServiceOptions(
         settings=settings,
+        shard=own,
         config=config,
         connection=client_settings(client_config),
         bootstrap=bootstrap,

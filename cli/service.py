@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from recommender.instants import Pulse
     from recommender.known_groups import KnownGroups
     from recommender.ports import Group, Obstacle, Publisher
+    from recommender.shards import Shard
 
 # The options of both commands.
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")]
@@ -71,6 +72,7 @@ class ServiceOptions:
     """
 
     settings: "Settings"
+    shard: "Shard"
     connection: Mapping[str, str]
     bootstrap: str | None
     publish: str
@@ -155,6 +157,7 @@ class Service:
                 observe_steps=self.metrics.observe_steps,
                 known_groups=self._known_groups,
                 borders=self.borders,
+                owns=self._options.shard.owns,
                 deciding=self._deciding,
             )
             instants = as_rows_come(
@@ -220,7 +223,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     require_protection(options.access, host=host, keda_port=options.keda_port)
     certificate = certificate_of(options.access, keda_port=options.keda_port)
     access = access_of(options.access, host=host, kubeconfig=options.kubeconfig)
-    lead = lead_of(options.lease, options.kubeconfig)
+    lead = lead_of(options.lease, options.kubeconfig, options.shard)
     fence = None if lead is None else lead.fence
     leads = None if lead is None else lead.leads
     may_write = (lambda: None) if fence is None else fence.check
@@ -228,11 +231,11 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     store = open_store(settings, may_write=may_write, borders=borders)
     # Readers have connections of their own: they must not take those of the loop.
     readers_store = open_store(settings, may_write=may_write, borders=borders)
-    metrics = Metrics(readers_store, clock=read_clock, version=version(), leads=leads)
+    metrics = Metrics(readers_store, clock=read_clock, version=version(), leads=leads, owns=options.shard.owns)
     weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
     known_groups, deciding, pulse = KnownGroups(), Event(), Pulse()
     with (
-        scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence) as scalers,
+        scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence, owns=options.shard.owns) as scalers,
         workloads_in(
             options.kubernetes,
             options.kubeconfig,

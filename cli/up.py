@@ -23,7 +23,17 @@ from cli.access import (
     TokenFile,
     TokenReview,
 )
-from cli.collect import Bootstrap, ClientConfig, Cluster, Groups, ReadCommitted, client_settings
+from cli.collect import (
+    WHOLE,
+    Bootstrap,
+    ClientConfig,
+    Cluster,
+    Groups,
+    ReadCommitted,
+    ShardGiven,
+    client_settings,
+    shard_of_option,
+)
 from cli.discover import missing_objects, see_members
 from cli.errors import ExitCode, InputError
 from cli.find_prometheus import AUTO, PrometheusNamespace, Search
@@ -72,6 +82,7 @@ def up(
     prometheus: Prometheus = "",
     cluster: Cluster = "default",
     group: Groups = None,
+    shard: ShardGiven = WHOLE,
     read_committed: ReadCommitted = None,
     client_config: ClientConfig = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Days of past produce rates to read, at most.")] = DAYS,
@@ -117,7 +128,8 @@ def up(
     Advice only: it never changes replicas. After a restart it resumes from its stored files. With --kubernetes, what a
     group's ConsumerGroupScaler requests wins over the settings, and its status has the decision. With --lease several
     may run on one store, each with its own data: one of them publishes, and another takes over when it stops. With
-    --discover, the workloads of groups that have no ConsumerGroupScaler are looked for once a minute.
+    --shard several share the groups, each with a Lease of its own. With --discover, the workloads of groups that have
+    no ConsumerGroupScaler are looked for once a minute.
     """
     from cli.parts import parts_until
     from cli.spark_process import spark_process
@@ -138,7 +150,7 @@ def up(
         message = "--discover looks for workloads in no namespace; add --kubernetes NAMESPACE"
         raise InputError(message)
     log_to_stderr()
-    talk = Talk()
+    talk, own = Talk(), shard_of_option(shard)
     search = Search(inside=prometheus_namespace or (), followed=kubernetes or (), kubeconfig=kubeconfig, talk=talk)
     settings = settings_of(config, state_dir=state_dir)
     connection = client_settings(client_config)
@@ -149,6 +161,7 @@ def up(
             url=prometheus,
             cluster=cluster,
             groups=group,
+            owns=own.owns,
             client_config=connection,
             samples=folder / "samples",
             clock=read_clock,
@@ -158,6 +171,7 @@ def up(
             bootstrap=bootstrap,
             cluster=cluster,
             groups=group,
+            owns=own.owns,
             read_committed=tuple(read_committed or ()),
             client_config=connection,
             samples=folder / "samples",
@@ -166,6 +180,7 @@ def up(
     )
     options = ServiceOptions(
         settings=settings,
+        shard=own,
         config=config,
         connection=connection,
         bootstrap=bootstrap or None,
@@ -210,6 +225,7 @@ def up(
                 live.samples,
                 cluster=cluster,
                 groups=group,
+                owns=own.owns,
                 days=days,
                 settings=connection,
                 talk=talk,

@@ -87,11 +87,13 @@ def recommender(
     known_groups: "KnownGroups | None" = None,
     borders: "Borders | None" = None,
     deciding: Event | None = None,
+    owns: Callable[[str, str], bool] = lambda *_: True,
     pooling: "Pooling | None" = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
-    `workloads` tell of the pods that run the groups, where a cluster is followed. `known_groups` are those that the
+    `workloads` tell of the pods that run the groups, where a cluster is followed. `owns` are the groups to decide among
+    those of the table. `known_groups` are those that the
     REST service of the same process reads, if there is one. `pooling`: another way to share lessons than among these
     groups.
     """
@@ -119,6 +121,7 @@ def recommender(
         settings=settings.decision,
         settings_of=decision_of,
         namespace_of=settings.namespace_of,
+        owns=owns,
         store=store,
         publishers=publishers,
         obstacles=obstacles,
@@ -154,12 +157,17 @@ def cluster_client(kubeconfig: Path | None, *, option: str = "--kubernetes") -> 
 
 @contextmanager
 def scalers_in(
-    namespaces: Sequence[str], kubeconfig: Path | None, settings: "Settings", *, fence: "Fence | None"
+    namespaces: Sequence[str],
+    kubeconfig: Path | None,
+    settings: "Settings",
+    *,
+    fence: "Fence | None",
+    owns: Callable[[str, str], bool],
 ) -> "Iterator[Scalers | None]":
     """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
 
-    With a `fence`, each write is checked by it. Errors: those of `cluster_client`; AdapterError if the cluster does not
-    answer.
+    With a `fence`, each write is checked by it; `owns` are the groups whose objects are written. Errors: those of
+    `cluster_client`; AdapterError if the cluster does not answer.
     """
     if not namespaces:
         yield None
@@ -175,6 +183,7 @@ def scalers_in(
             objects=objects if fence is None else FencedObjects(objects, fence),
             settings=settings,
             tenants=Tenants(followed=frozenset(namespaces)),
+            owns=owns,
         )
 
 

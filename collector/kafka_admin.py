@@ -11,7 +11,7 @@ from collector.client_libraries import client_libraries
 from collector.errors import AdapterError, RejectedError, UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests, Partition
 from collector.other_groups import unsupported
-from collector.sample import OffsetSample
+from collector.sample import OffsetSample, Owns, every_group
 from collector.streams import StreamsApplications
 from collector.subscribed import Subscriptions
 from collector.timeouts import GroupTimeouts, Timeouts
@@ -46,6 +46,7 @@ class KafkaAdminCollector:
     `bootstrap` is `host:port[,host:port]`; `client_config` holds librdkafka settings, usually for security.
     `read_committed` names the groups whose consumers are set to `isolation.level=read_committed`, or `EVERY_GROUP`: for
     them a partition ends where the first open transaction begins, because they cannot read beyond it.
+    `owns` chooses among the groups, those that are named and those that are listed.
     With `describe`, samples have what is known of Kafka Streams applications and of the timeouts of members. Describe
     on the cluster makes the bytes of changelogs known, Read on Kafka's topic of offsets and DescribeConfigs on groups
     the timeouts.
@@ -60,8 +61,10 @@ class KafkaAdminCollector:
         client_config: Mapping[str, str] | None = None,
         read_committed: Collection[str] = (),
         describe: bool = True,
+        owns: Owns = every_group,
     ) -> None:
         self._cluster = cluster
+        self._owns = owns
         self._read_committed = frozenset(read_committed)
         self._subscriptions = Subscriptions()
         self._told = set[tuple[str, str]]()  # groups and topics that are left out
@@ -132,18 +135,22 @@ class KafkaAdminCollector:
 
     def _names(self, groups: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[AdapterError, ...]]:
         if groups is not None:
-            return tuple(dict.fromkeys(groups)), ()
+            return self._own(dict.fromkeys(groups)), ()
         # Before the consumer groups: a group that is created between the two requests is not mistaken for another kind.
         every_kind = self._kafka.groups_of_all_kinds()
         names, errors = self._kafka.group_names()
         if errors and not names:
             raise errors[0]
-        others = unsupported(self._kafka, {name: every_kind.got[name] for name in every_kind.got.keys() - set(names)})
+        of_other_kinds = self._own(every_kind.got.keys() - set(names))
+        others = unsupported(self._kafka, {name: every_kind.got[name] for name in of_other_kinds})
         errors_of_others = (_one_error(name, [error]) for name, error in sorted(others.items()))
-        return names, (
+        return self._own(names), (
             *(errors or every_kind.failed.values()),
             *(error for error in errors_of_others if error is not None),
         )
+
+    def _own(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if self._owns(self._cluster, name))
 
     def _described(self, names: Sequence[str]) -> Answers[str, GroupDescription]:
         answers = self._kafka.descriptions(names)

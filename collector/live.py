@@ -15,7 +15,7 @@ from collector.kafka_admin import Collected, KafkaAdminCollector
 from collector.meter import Interruption
 from collector.prometheus_live import PrometheusCollector
 from collector.run import NO_GROUP, Collector, collect_forever
-from collector.sample import OffsetSample
+from collector.sample import OffsetSample, Owns, every_group
 from collector.sinks import last_samples, write_samples
 from collector.watch import Attention, watch_forever
 from forecasting.columns import BASE_INTERVAL_SECONDS
@@ -28,8 +28,8 @@ class LiveSource(ABC):
     """The groups of one cluster, read by a thread.
 
     `samples` is the folder that rounds are written to; `arrived` is set after the first write. `unread` holds the
-    errors of the last round, by group. `on_request` gets the outcome of each round, and of each group of it that could
-    not be read.
+    errors of the last round, by group. `owns` chooses among the groups. `on_request` gets the outcome of each round,
+    and of each group of it that could not be read.
     """
 
     cluster: str
@@ -37,6 +37,7 @@ class LiveSource(ABC):
     client_config: Mapping[str, str]
     samples: Path
     clock: Callable[[], datetime]
+    owns: Owns = every_group
     on_request: Callable[[str], object] = lambda _: None
     arrived: Event = field(default_factory=Event)
     unread: Mapping[str, AdapterError] = field(default_factory=dict)
@@ -105,7 +106,7 @@ class LivePrometheus(LiveSource):
     _written: dict[str, datetime] = field(default_factory=dict)
 
     def _collector(self, stop: Event) -> AbstractContextManager[Collector]:  # noqa: ARG002  # 10 s at most
-        return PrometheusCollector(self.url, cluster=self.cluster, settings=self.client_config)
+        return PrometheusCollector(self.url, cluster=self.cluster, settings=self.client_config, owns=self.owns)
 
     @property
     def _silence(self) -> None:
@@ -153,4 +154,5 @@ class LiveCluster(LiveSource):
             cluster=self.cluster,
             client_config=self.client_config,
             read_committed=self.read_committed,
+            owns=self.owns,
         )

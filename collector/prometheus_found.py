@@ -10,6 +10,7 @@ from collector.errors import RejectedError
 from collector.prometheus_dialects import Dialect, Selector, Spoken, detect
 from collector.prometheus_http import PrometheusRequests, RangeQuery
 from collector.prometheus_rows import STEP_SECONDS
+from collector.sample import Owns, every_group
 
 HOUR_SECONDS = 3600
 _FULLEST_SECONDS = 600.0
@@ -36,9 +37,15 @@ class Discovered:
 
 
 def discover(
-    prometheus: PrometheusRequests, *, cluster: str, groups: Sequence[str] | None, since: datetime, now: datetime
+    prometheus: PrometheusRequests,
+    *,
+    cluster: str,
+    groups: Sequence[str] | None,
+    since: datetime,
+    now: datetime,
+    owns: Owns = every_group,
 ) -> Discovered:
-    """The groups found (None: all of them) between two instants, in five or six small queries.
+    """The groups found (None: all of them) between two instants, in five or six small queries; of them the own ones.
 
     Errors: RejectedError for no known dialect, an unknown group, several clusters none of which is `cluster`, or
     clients that do not name their group while `groups` is not one name; AdapterError where the server does not answer.
@@ -55,6 +62,7 @@ def discover(
     if missing:
         every_set = prometheus.label_sets(spoken.progress.text(), first_seconds=first, last_seconds=last)
         raise _unknown(prometheus.where, missing[0], sorted(_topics(dialect, every_set, None)))
+    topics = {group: read for group, read in topics.items() if owns(cluster, group)}
     read = frozenset().union(*topics.values())
     ends = spoken.ends.text({label: [value] for label, value in where.items()}, like=_topic_patterns(dialect, read))
     places = {
@@ -80,7 +88,13 @@ def discover(
 
 
 def discover_present(
-    prometheus: PrometheusRequests, *, cluster: str, groups: Sequence[str] | None, since: datetime, now: datetime
+    prometheus: PrometheusRequests,
+    *,
+    cluster: str,
+    groups: Sequence[str] | None,
+    since: datetime,
+    now: datetime,
+    owns: Owns = every_group,
 ) -> tuple[Discovered, tuple[RejectedError, ...]]:
     """`discover` for those of the groups that the server knows, and the error of each of the others.
 
@@ -93,7 +107,8 @@ def discover_present(
         if present == []:
             raise unknown[0]
         try:
-            return discover(prometheus, cluster=cluster, groups=present, since=since, now=now), tuple(unknown)
+            found = discover(prometheus, cluster=cluster, groups=present, owns=owns, since=since, now=now)
+            return found, tuple(unknown)
         except RejectedError as error:
             if error.group is None:
                 raise

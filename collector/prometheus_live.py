@@ -22,7 +22,7 @@ from collector.prometheus_http import PrometheusRequests, Series
 from collector.prometheus_past import SLOWEST_SECONDS
 from collector.prometheus_queries import ENDS_AT, FIELD, PROGRESS_AT, at_once
 from collector.prometheus_rows import STEP_SECONDS, GroupPast, Readings, sample_rows
-from collector.sample import OffsetSample
+from collector.sample import OffsetSample, Owns, every_group
 from forecasting.columns import BASE_INTERVAL_SECONDS
 
 # Groups and topics are looked for once a minute, in six small queries, among what was scraped in so many seconds.
@@ -65,13 +65,14 @@ class _Known:
 class PrometheusCollector:
     """A `collector.run.Collector` of one cluster's groups on a server of Prometheus' API; a context manager.
 
-    `settings` are those of `PrometheusRequests`. Errors: ClientConfigError for an address or settings that cannot be
-    used. No request is sent yet.
+    `settings` are those of `PrometheusRequests`; `owns` chooses among the groups. No request is sent yet.
+    Errors: ClientConfigError for an address or settings that cannot be used.
     """
 
-    def __init__(self, url: str, *, cluster: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, url: str, *, cluster: str, settings: Mapping[str, str], owns: Owns = every_group) -> None:
         self._prometheus = PrometheusRequests(url, settings=settings, timeout_seconds=TIMEOUT_SECONDS)
         self._cluster = cluster
+        self._owns = owns
         self._found: Discovered | None = None
         self._unknown: tuple[AdapterError, ...] = ()
         self._found_at: datetime | None = None
@@ -124,7 +125,7 @@ class PrometheusCollector:
             until = now + timedelta(seconds=STEP_SECONDS)
             try:
                 self._found, self._unknown = discover_present(
-                    self._prometheus, cluster=self._cluster, groups=groups, since=since, now=until
+                    self._prometheus, cluster=self._cluster, groups=groups, owns=self._owns, since=since, now=until
                 )
             except UnavailableError:
                 raise

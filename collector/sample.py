@@ -1,5 +1,6 @@
 """OffsetSample: one partition of one group at one instant."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -43,3 +44,12 @@ class OffsetSample:
     session_timeout_seconds: float | None = None
     rebalance_timeout_seconds: float | None = None
     consumer_heartbeat_seconds: float | None = None
+
+
+# Whether a group, by its cluster and its name, is to be read.
+Owns = Callable[[str, str], bool]
+
+
+def every_group(_cluster: str, _group: str) -> bool:
+    """The choice of one that shares the groups with nobody; a child process can be given it."""
+    return True

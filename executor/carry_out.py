@@ -12,7 +12,7 @@ import structlog
 
 from api.schemas import Mode, RecommendationV1, RefusalV1, Target
 from executor.advice import AdviceClient, group_asked
-from executor.claim import KIND, Claim, Claims, TargetTaken
+from executor.claim import KIND, Claim, Claims, Group, TargetTaken
 from executor.errors import AdviceError, OutsideError, ScaleConflictError
 from executor.plan import (
     WAY_BACK,
@@ -84,8 +84,8 @@ class Executor:
 
     Whether a workload may be set, and to what, is what `owners` has of it, once in a look and again before each patch.
     `dry_run` shows the patches that would be sent if both modes were apply, and sends none. `leaderless` returns the
-    reason why no recommender is known to lead; it is checked last before each patch. `on_conflict` gets the workload
-    and the hold where another owner of its count is found.
+    reason why no recommender is known to lead that has the group; it is checked last before each patch. `on_conflict`
+    gets the workload and the hold where another owner of its count is found.
     """
 
     advice: AdviceClient
@@ -97,7 +97,7 @@ class Executor:
     bounds: Bounds
     dry_run: bool
     show_patch: Callable[[Act], None]
-    leaderless: Callable[[], Held | None] = lambda: None
+    leaderless: Callable[[Group], Held | None] = lambda _: None
     on_conflict: Callable[[Scale, Held], object] = lambda *_: None
     _standings: Standings = field(init=False)
     _made: "list[_Made]" = field(default_factory=list, init=False)
@@ -218,7 +218,7 @@ class Executor:
         if not self.owners.is_current(claim):
             sentence = f"{KIND} {claim.place} was changed since it was read; the next look decides"
             return self._held(Held(reason="owner_changed", sentence=sentence), identity)
-        if (held := self.leaderless()) is not None:
+        if (held := self.leaderless(claim.group)) is not None:
             return self._held(held, identity)
         change: _Identity = {
             "namespace": act.move.namespace,

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +17,7 @@ from executor.advice import AdviceClient
 from executor.carry_out import Executor, Outcome
 from executor.connection import AddressError, Credentials
 from executor.errors import AdviceError, OutsideError, PortError, ScaleError
-from executor.lease import LeaseWatch
+from executor.lease import LeaseWatch, held_by_shard
 from executor.metrics import ExecutorMetrics
 from executor.plan import Act, Bounds, Held
 
@@ -70,6 +70,10 @@ def execute(
         str | None,
         typer.Option(metavar="NAMESPACE/NAME", help="Act only while a recommender renews this Lease."),
     ] = None,
+    shards: Annotated[
+        int,
+        typer.Option(min=1, help="Shards of the recommenders: each has its own Lease, NAME-1 to NAME-N for several."),
+    ] = 1,
     kubeconfig: Annotated[Path | None, typer.Option(help="Cluster to act in. [default: the one it runs in]")] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="TCP port for Prometheus. [default: none]")
@@ -106,7 +110,7 @@ def execute(
         on_conflict=metrics.conflicted,
     )
     keys = None if every else group_key
-    with _metrics_page(metrics, metrics_host, metrics_port), _watching(lease, kubeconfig, executor):
+    with _metrics_page(metrics, metrics_host, metrics_port), _watching(lease, shards, kubeconfig, executor):
         if once:
             code = _look_once(executor, keys, metrics)
         else:
@@ -197,8 +201,8 @@ def _cluster(kubeconfig: Path | None) -> "tuple[KubernetesScales, KubernetesClai
 
 
 @contextmanager
-def _watching(lease: str | None, kubeconfig: Path | None, executor: Executor) -> Iterator[None]:
-    """Let `executor` act only while the Lease is renewed; without a Lease, always."""
+def _watching(lease: str | None, shards: int, kubeconfig: Path | None, executor: Executor) -> Iterator[None]:
+    """Let `executor` act only while the Lease of the group's shard is renewed; without a Lease, always."""
     if lease is None:
         yield
         return
@@ -207,9 +211,14 @@ def _watching(lease: str | None, kubeconfig: Path | None, executor: Executor) ->
     from executor.kubernetes_lease import KubernetesLease  # noqa: PLC0415
 
     namespace, _, name = lease.partition("/")
-    watch = LeaseWatch(KubernetesLease(connect(kubeconfig), namespace, name, clock=_read_clock), clock=time.monotonic)
-    executor.leaderless = watch.held
-    with watch.watching():
+    client = connect(kubeconfig)
+    names = [name] if shards == 1 else [f"{name}-{number}" for number in range(1, shards + 1)]
+    leases = [KubernetesLease(client, namespace, each, clock=_read_clock) for each in names]
+    watches = [LeaseWatch(each, clock=time.monotonic) for each in leases]
+    executor.leaderless = held_by_shard(watches)
+    with ExitStack() as watched:
+        for watch in watches:
+            watched.enter_context(watch.watching())
         yield
 
 

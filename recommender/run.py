@@ -112,7 +112,8 @@ class Recommender:
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
     cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle. Holds of the store are in
     force from the next cycle on; `namespace_of` has the Kubernetes namespace of a group, for those on namespaces.
-    `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other threads.
+    `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other threads. `owns` is
+    false for the groups that another recommender decides: to this one they are as if they were not there.
     """
 
     histories: Histories
@@ -129,6 +130,7 @@ class Recommender:
     pooling: Pooling = pooled_by_kind
     observe_steps: Callable[[Mapping[Step, float]], object] = lambda _: None
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
+    owns: Callable[[str, str], bool] = lambda *_: True
     searches_per_cycle: int = 100
     known_groups: KnownGroups = field(default_factory=KnownGroups)
     borders: Borders = field(default_factory=Borders)
@@ -215,7 +217,7 @@ class Recommender:
         return obstacles
 
     def _groups(self, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> list[Group]:
-        """The groups of the histories; the known ones where those cannot be read, which are then refused."""
+        """The own groups of the histories; the known ones where those cannot be read, which are then refused."""
         try:
             found = self.histories.groups(now=now)
         except Exception as error:  # noqa: BLE001  # as above
@@ -224,7 +226,7 @@ class Recommender:
             found = tuple(self._latest_keys)
         else:
             self.borders.passed("step", "histories")
-        return sorted({*found, *obstacles})
+        return sorted(group for group in {*found, *obstacles} if self.owns(*group))
 
     def _is_stopped(self, group: Group, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> bool:
         """True if this cycle has to say so of the group, however long its decisions take."""

@@ -84,8 +84,8 @@ def volume() -> Schema:
 
 def recommender() -> Schema:
     """The values of the recommender; several replicas need a store that they share."""
-    replicas = {"type": "integer", "minimum": 1}
-    whole = block(replicas=replicas, storeSecret=TEXT, resources={"type": "object"})
+    several_of = {"type": "integer", "minimum": 1}
+    whole = block(replicas=several_of, shards=several_of, storeSecret=TEXT, resources={"type": "object"})
     several = {"properties": {"replicas": {"minimum": 2}}}
     return whole | {"if": several, "then": {"properties": {"storeSecret": NAME}}}
 

@@ -42,11 +42,15 @@ class Metrics:
         clock: Callable[[], datetime],
         version: str,
         leads: Callable[[], bool] | None = None,
+        owns: Callable[[str, str], bool] = lambda *_: True,
     ) -> None:
-        """`leads` is given where several recommenders share a lease: standbys show only their counters."""
+        """`leads` is given where several recommenders share a lease: standbys show only their counters.
+
+        `owns` is false for the groups that another recommender decides, and shows.
+        """
         self.registry = CollectorRegistry()
         self._accuracies: dict[Group, ForecastAccuracy] = defaultdict(ForecastAccuracy)
-        self._latest = _LatestDecisions(store, clock, leads)
+        self._latest = _LatestDecisions(store, clock, leads, owns)
         self._decisions = Counter(
             "lagcast_decisions",
             "Decisions published, refusals included.",
@@ -146,10 +150,12 @@ class _LatestDecisions:
         store: DecisionStore,
         clock: Callable[[], datetime],
         leads: Callable[[], bool] | None,
+        owns: Callable[[str, str], bool],
     ) -> None:
         self._store = store
         self._clock = clock
         self._leads = leads
+        self._owns = owns
         self._known: dict[Group, Shown] = {}
         # When the newest row was that advice was based on, the last before a refusal too; None: there never was any.
         self._as_of: dict[Group, datetime | None] = {}
@@ -173,7 +179,7 @@ class _LatestDecisions:
 
     def _decided(self) -> str:
         now = self._clock()
-        newest = self._store.newest_ids()
+        newest = {group: name for group, name in self._store.newest_ids().items() if self._owns(*group)}
         self._read(newest)
         self._forget_all_but(newest)
         lately = [

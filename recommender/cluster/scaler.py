@@ -211,15 +211,15 @@ def standing(
     owners: dict[Group, tuple[str, str]] = {}
     eldest_first: list[Document] = []
     for document in sorted(documents, key=lambda each: (each["metadata"]["creationTimestamp"], place_of(each))):
-        group = _group_of(document)
+        group = group_of(document)
         objection = None if group is None else objection_to(settings, place_of(document)[0], group)
         if objection is None:
             eldest_first.append(document)
         else:
             invalid[place_of(document)] = InvalidScaler(reason="NotGranted", sentence=objection, group=None)
-    targets = _targets_of_settings(settings, {group[1] for group in map(_group_of, eldest_first) if group is not None})
+    targets = _targets_of_settings(settings, {group[1] for group in map(group_of, eldest_first) if group is not None})
     for document in eldest_first:
-        place, group = place_of(document), _group_of(document)
+        place, group = place_of(document), group_of(document)
         owner = place if group is None else owners.setdefault(group, place)
         try:
             if owner != place:
@@ -265,7 +265,7 @@ def _target_taken(target: TargetSettings, holder: str) -> ScalerError:
 
 
 def _read(document: Document) -> Scaler:
-    spec, group = document["spec"], _group_of(document)
+    spec, group = document["spec"], group_of(document)
     namespace, name = place_of(document)
     if group is None:
         message = "spec names no group; give cluster and groupId"
@@ -292,7 +292,7 @@ def _read(document: Document) -> Scaler:
     )
 
 
-def _group_of(document: Document) -> Group | None:
+def group_of(document: Document) -> Group | None:
     """The group that an object names, whatever else it contains; None where it names none."""
     spec = document.get("spec")
     named = (spec.get("cluster"), spec.get("groupId")) if isinstance(spec, Mapping) else (None, None)

@@ -1,6 +1,6 @@
 """Exchange between objects and decisions once a cycle: requests of objects come in, decisions go out."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 
 from recommender.cluster.leadership import Fence
-from recommender.cluster.scaler import Document, GroupRequest, ScalerRequests, place_of, standing
+from recommender.cluster.scaler import Document, GroupRequest, ScalerRequests, group_of, place_of, standing
 from recommender.cluster.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
 from recommender.cluster.tenants import Tenants
 from recommender.configuring.settings import GroupSettings, Settings
@@ -74,12 +74,14 @@ class FencedObjects:
 class Scalers:
     """The settings, with those of the objects of a cluster laid over them.
 
-    `look` reads the objects anew; between two looks all answers are of one moment, for callers in any thread.
+    `look` reads the objects anew; between two looks all answers are of one moment, for callers in any thread. Objects
+    of groups that this recommender does not own count for conflicts and answers, and are never written.
     """
 
     objects: ScalerObjects
     settings: Settings
     tenants: Tenants
+    owns: Callable[[str, str], bool] = lambda *_: True
     _standing: ScalerRequests = field(default_factory=lambda: ScalerRequests(requests={}, invalid={}))
     _failing: bool = False
     _unwritten: set[tuple[str, str]] = field(default_factory=set)
@@ -145,6 +147,9 @@ class Scalers:
         }
         written = 0
         for document in self.objects.documents():
+            # One without a group, which no schema lets in, is told by one shard too.
+            if not self.owns(*(group_of(document) or place_of(document))):
+                continue
             try:
                 written += self._visit(document, followed, newest, now=now)
             except UnavailableError as error:

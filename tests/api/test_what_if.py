@@ -299,7 +299,7 @@ def test_a_process_that_leads_no_longer_answers_no_what_if(
     stop[what]()
     answer = asked.post(WHAT_IF, json={"policy": "compact"})
     assert answer.status_code == 503
-    assert "another process leads" in answer.json()["detail"]
+    assert "another process decides on it" in answer.json()["detail"]
 
 
 @pytest.mark.usefixtures("decided")

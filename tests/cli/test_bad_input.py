@@ -70,6 +70,20 @@ def test_samples_are_kept_for_longer_than_history_is_read(lagcast: Lagcast, tmp_
     )
 
 
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "a", "1/0"])
+@pytest.mark.parametrize("command", ["collect", "up", "serve"])
+def test_what_is_no_shard_is_refused_before_anything_starts(
+    command: str, shard: str, lagcast: Lagcast, tmp_path: Path
+) -> None:
+    """One sentence has the value, the form and an example."""
+    words = ["serve", "--features", tmp_path] if command == "serve" else arguments(command, tmp_path)
+    code, out, err = lagcast(*words, "--shard", shard)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"lagcast: --shard: {shard!r} is no shard; give K/N with 1 <= K <= N, such as 2/3 for the second of three\n"
+    )
+
+
 def test_a_sample_file_that_is_torn_is_named(lagcast_process: Lagcast, tmp_path: Path) -> None:
     """The command exits 2, with the file and the next step, before Spark is started."""
     torn = tmp_path / "samples" / "date=2026-01-05" / "torn.parquet"

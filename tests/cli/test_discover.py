@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cli import discover
 from collector.errors import UnavailableError
 from collector.kafka_requests import Answers, GroupDescription, KafkaRequests
 from recommender.adapters import kubernetes_client, kubernetes_workloads
 from recommender.cluster.discovery import Pod, Workload
+from recommender.cluster.scalers import Scalers
+from recommender.cluster.tenants import Tenants
+from recommender.configuring.settings import Settings
+from tests.recommender.cluster.test_scalers import MemoryObjects
 
 Lagcast = Callable[..., tuple[int, str, str]]
 ORDERS = Workload(namespace="shop", kind="Deployment", name="consumer", api_version="apps/v1", has_scale=True)
@@ -123,3 +129,27 @@ def test_of_two_groups_of_one_workload_neither_has_an_object(lagcast: Lagcast, m
     code, out, err = lagcast("discover", "--bootstrap", "nowhere:9092", "--kubernetes", "shop", "--objects")
     assert (code, out) == (0, "")
     assert "group 'billing': Deployment shop/consumer runs orders too, and is scaled for one." in err
+
+
+def test_each_shard_makes_objects_for_its_own_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload that runs groups of two shards has none, as one that runs two groups of one recommender."""
+    names = ("ours", "theirs", "ours-shared", "theirs-shared")
+    hosts = dict(zip(names, (("10.0.0.1",), ("10.0.0.2",), ("10.0.0.3",), ("10.0.0.3",)), strict=True))
+    pods = [
+        Pod(namespace="shop", name=f"p{i}", addresses=(f"10.0.0.{i}",), workload=replace(ORDERS, name=f"w{i}"))
+        for i in (1, 2, 3)
+    ]
+    monkeypatch.setattr(discover, "_hosts_apart", lambda *_, **__: hosts)
+    monkeypatch.setattr(kubernetes_workloads, "pods_in", lambda _api, _namespaces: pods)
+
+    def made(prefix: str) -> list[str]:
+        scalers = Scalers(
+            objects=MemoryObjects(),
+            settings=Settings(state_dir=Path("nowhere")),
+            tenants=Tenants(followed=("shop",)),
+            owns=lambda _, group: group.startswith(prefix),
+        )
+        documents = discover.missing_objects("", {}, None, ["shop"], scalers, cluster="prod", groups=None)  # type: ignore[arg-type]  # no cluster is asked
+        return [document["spec"]["groupId"] for document in documents]
+
+    assert [made("ours"), made("theirs"), made("")] == [["ours"], ["theirs"], ["ours", "theirs"]]

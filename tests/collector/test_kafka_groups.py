@@ -25,6 +25,19 @@ def test_other_kinds_of_groups_are_errors_of_their_own(collector: KafkaAdminColl
     assert flow.startswith("group 'flow': a Kafka Streams group of the newer protocol (KIP-1071) is not supported")
 
 
+def test_groups_of_another_shard_are_neither_read_nor_errors(cluster: MemoryCluster) -> None:
+    """Listed or named: the others are not described, and those of other kinds are no errors here."""
+    cluster.other_groups = {"clicks": "", "ours-clicks": ""}
+    cluster.groups["ours"], cluster.commits["ours"] = group(), COMMITS
+    collector = KafkaAdminCollector(
+        "127.0.0.1:9092", cluster="prod-eu", owns=lambda where, name: (where, name[:4]) == ("prod-eu", "ours")
+    )
+    for names in (None, ["orders", "ours", "clicks", "ours-clicks"]):
+        collected = collector.collect(names, now=NOON)
+        assert {row.group for row in collected.samples} == {"ours"}
+        assert [error.group for error in collected.errors] == ["ours-clicks"]
+
+
 def test_a_named_share_group_is_not_called_unknown(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
     """A share group, which the client reports as dead, is recognised by one request for groups of every kind."""
     cluster.other_groups = {"clicks": ""}

@@ -455,3 +455,19 @@ def test_a_server_that_does_not_answer_fails_the_round() -> None:
         pytest.raises(UnavailableError, match="check the address, and that the server runs"),
     ):
         round_at(nowhere, 1)
+
+
+def test_groups_of_another_shard_are_not_read(memory: MemoryPrometheus) -> None:
+    """They have neither samples nor errors, and the own one has both partitions."""
+    text = exposition("kminion")
+    scrapes = "\n".join(
+        (text, *(line.replace('"orders"', '"theirs"') for line in text.splitlines() if '"orders"' in line))
+    )
+    for ago in range(307, 0, -15):
+        memory.scrape(scrapes, at=NOON_SECONDS - ago)
+    with PrometheusCollector(memory.url, cluster="prod", settings={}, owns=lambda _, name: name == "orders") as ours:
+        collected = ours.collect(None, now=NOON)
+    assert [(row.group, row.partition) for row in collected.samples] == [("orders", 0), ("orders", 1)]
+    assert collected.errors == ()
+    with PrometheusCollector(memory.url, cluster="prod", settings={}) as whole:
+        assert {row.group for row in whole.collect(None, now=NOON).samples} == {"orders", "theirs"}

@@ -337,7 +337,7 @@ def test_nothing_is_sent_without_a_leader(
     service.store.save(due_advice())
     acting = executor()
     verdicts = [None, Held(reason="no_leader", sentence="the Lease has no holder")]
-    acting.leaderless = lambda: verdicts[-1]
+    acting.leaderless = lambda _: verdicts[-1]
     assert _reasons(acting.run_once(None)) == ["no_leader"]
     assert cluster.patches == []
     verdicts.pop()

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from executor.errors import ScaleError
-from executor.lease import LOOK_SECONDS, LeaseWatch, Sighting
+from executor.lease import LOOK_SECONDS, LeaseWatch, Sighting, held_by_shard
+from recommender.shards import shard_of
 
 HELD = Sighting(holder="a", renewed="2026-01-05T12:00:00.000000Z", lease_seconds=15.0, clock_skew=timedelta(0))
 
@@ -148,3 +149,21 @@ def test_clocks_that_differ_hold_moves(lease: Lease, watch: LeaseWatch) -> None:
         held = watch.held()
         assert (None if held is None else held.reason) == expected
     assert "clocks of executor and API server differ by 2.1 s or more; the limit is 2 s" in sentence(watch)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_only_the_groups_of_a_shard_without_a_leader_are_held(count: int) -> None:
+    """Which those are is the recommenders' own rule, whatever the names; one recommender alone has every group."""
+    leases = [Lease(name=f"lagcast/lagcast-recommender-{number}") for number in range(1, count + 1)]
+    watches = [LeaseWatch(lease, clock=lambda: 500.0) for lease in leases]
+    for lease, watch in zip(leases[1:], watches[1:], strict=True):
+        watch.look()
+        lease.renew()
+        watch.look()
+    held = held_by_shard(watches)
+    groups = [("prod", name) for name in ("", "a/b ü", *(f"orders-{number}" for number in range(50)))]
+    assert {group for group in groups if held(group) is not None} == {
+        group for group in groups if shard_of(*group, count=count) == 1
+    }
+    (reason,) = {each.sentence for each in map(held, groups) if each is not None}
+    assert "the Lease lagcast/lagcast-recommender-1 " in reason

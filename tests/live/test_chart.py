@@ -124,9 +124,10 @@ def annotations(document: Document) -> dict[str, str]:
     return document["metadata"].get("annotations") or {}
 
 
-def test_every_object_is_accepted_by_the_api_server(cluster: ControlPlane, helm: Helm) -> None:
+@pytest.mark.parametrize("shards", [1, 2])
+def test_every_object_is_accepted_by_the_api_server(cluster: ControlPlane, helm: Helm, shards: int) -> None:
     """With strict validation no field is unknown, misplaced or out of bounds, also in the test's objects."""
-    documents = helm.rendered(*EVERYTHING, SEVERAL)
+    documents = helm.rendered(*EVERYTHING, SEVERAL, f"--set=recommender.shards={shards}")
     text = yaml.safe_dump_all(documents)
     taken = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=text)
     assert len(taken.splitlines()) == len(documents)
@@ -259,6 +260,68 @@ def test_a_release_of_several_leaves_its_lease_to_the_holder(cluster: ControlPla
     assert cluster.kubectl("-n", "pair", "get", "leases,roles,rolebindings,poddisruptionbudgets", "-o", "name") == ""
 
 
+def test_the_number_of_shards_is_changed_while_none_runs(cluster: ControlPlane, helm: Helm) -> None:
+    """As on the page: what was deleted by hand is made again by the upgrade, and each shard has claim and Lease."""
+    theirs, where = helm.using(cluster.kubeconfig), ["--namespace=shards", "--create-namespace"]
+
+    def found(kinds: str) -> set[str]:
+        return set(cluster.kubectl("-n", "shards", "get", kinds, "-o", "name").split())
+
+    theirs("install", "lagcast", str(CHART), *where, *named(), SEVERAL, "--set=recommender.shards=2")
+    stopped = ("statefulset", "-l", "app.kubernetes.io/component=recommender", "--cascade=foreground", "--timeout=60s")
+    cluster.kubectl("-n", "shards", "delete", *stopped)
+    assert found("statefulsets,pods") == set()
+    theirs("upgrade", "lagcast", str(CHART), *where, "--reuse-values", "--set=recommender.shards=3")
+    names = [f"lagcast-recommender-{number}" for number in (1, 2, 3)]
+    assert found("statefulsets,leases") == {
+        f"{kind}/{name}" for kind in ("statefulset.apps", "lease.coordination.k8s.io") for name in names
+    }
+    theirs("upgrade", "lagcast", str(CHART), *where, "--reuse-values", "--set=recommender.shards=1")
+    assert found("statefulsets,leases") == {
+        "statefulset.apps/lagcast-recommender",
+        "lease.coordination.k8s.io/lagcast-recommender",
+    }
+    claims = ("data", "data-1", "data-2", "data-3")
+    assert found("persistentvolumeclaims") == {f"persistentvolumeclaim/lagcast-{name}" for name in claims}
+    theirs("uninstall", "lagcast", "--namespace=shards")
+
+
+def test_one_shard_is_what_the_chart_renders_without_any(helm: Helm) -> None:
+    """Nothing has a suffix, a label or an option of shards."""
+    whole = helm.rendered(*EVERYTHING, SEVERAL)
+    assert helm.rendered(*EVERYTHING, SEVERAL, "--set=recommender.shards=1") == whole
+    assert "shard" not in json.dumps([each for each in whole if each["kind"] != "CustomResourceDefinition"])
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_each_shard_has_its_groups_its_replicas_its_lease_and_its_volume(helm: Helm, replicas: int) -> None:
+    """They share Service, account and store; budgets are for several replicas, and the executor knows all Leases."""
+    several = f"--set=recommender.replicas={replicas},recommender.storeSecret=lagcast-store,recommender.shards=3"
+    documents = helm.rendered(*EXECUTOR, several)
+
+    def of(kind: str) -> dict[str, Document]:
+        return {each["metadata"]["name"]: each for each in documents if each["kind"] == kind}
+
+    names = [f"lagcast-recommender-{number}" for number in (1, 2, 3)]
+    sets, jobs, service = of("StatefulSet"), of("CronJob"), of("Service")["lagcast"]
+    assert list(sets) == list(of("Lease")) == names
+    assert list(of("PersistentVolumeClaim")) == ["lagcast-data-1", "lagcast-data-2", "lagcast-data-3"]
+    for number, name in enumerate(names, 1):
+        spec, job = sets[name]["spec"], jobs[f"lagcast-forecasts-{number}"]["spec"]["jobTemplate"]["spec"]["template"]
+        pod, labels = spec["template"]["spec"], spec["template"]["metadata"]["labels"]
+        assert (spec["replicas"], spec["selector"]["matchLabels"]) == (replicas, labels)
+        assert labels["lagcast.io/shard"] == str(number)
+        assert service["spec"]["selector"].items() <= labels.items()
+        assert {f"--shard={number}/3", "--lease=lagcast/lagcast-recommender"} <= set(pod["containers"][0]["args"])
+        assert f"--features=/data/{name}-0/features" in job["spec"]["containers"][0]["args"]
+        for each in (pod, job["spec"]):
+            assert each["volumes"][0]["persistentVolumeClaim"]["claimName"] == f"lagcast-data-{number}"
+    for role in ("lagcast-lease-holder", "lagcast-lease-reader"):
+        assert [rule["resourceNames"] for rule in of("Role")[role]["rules"]] == [names]
+    assert "--shards=3" in of("Deployment")["lagcast-executor"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert [name for name in of("PodDisruptionBudget") if name in names] == (names if replicas == 2 else [])
+
+
 def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> None:
     """They name the missing Secret, the test, KEDA's trigger as it is exported, and the two steps to act."""
     shown = helm.using(cluster.kubeconfig)(
@@ -296,6 +359,15 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
         (["--set=settings.groups.*.mode=act"], "mode': value must be one of 'off', 'recommend', 'apply'"),
         (["--set=kafka.existingSecret="], "at '/kafka/existingSecret': minLength: got 0, want 1"),
         (["--set=recommender.replicas=2"], "at '/recommender/storeSecret': minLength: got 0, want 1"),
+        (["--set=recommender.shards=0"], "at '/recommender/shards': minimum: got 0, want 1"),
+        (
+            ["--set=recommender.shards=2"],
+            "recommender.shards share their decisions in a PostgreSQL, and SQLite is for one; name its Secret in rec",
+        ),
+        (
+            ["--set=recommender.shards=2,recommender.storeSecret=s,storage.data.existingClaim=mine"],
+            "storage.data.existingClaim is one volume, and each of recommender.shards has its own; leave it empty",
+        ),
         (["--set=networkPolicy.kedaNamespace="], "at '/networkPolicy/kedaNamespace': '' does not match pattern"),
         (["--set=features.enabled=false"], "additional properties 'features' not allowed"),
         (["--set=kafka.bootstrap="], "kafka.bootstrap is empty; name your brokers"),

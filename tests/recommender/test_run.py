@@ -101,6 +101,18 @@ def test_one_poisoned_group_does_not_stop_the_others(
     assert len(decisions) == 4
 
 
+def test_groups_of_another_shard_are_as_if_they_were_not_there(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """No advice, no refusal, nothing stored, though the table has their rows, and others of them cannot be read."""
+    loop = make(Rows([replace(row, group=name) for name in ("ours", "theirs") for row in hour]))
+    loop.owns = lambda _cluster, group: group.startswith("ours")
+    loop.obstacles = lambda: {("c", name): Obstacle("no_data", "gone", "look") for name in ("ours-2", "theirs-2")}
+    decisions = loop.run_once(now=now)
+    assert [(each.group, isinstance(each, Refusal)) for each in decisions] == [("ours", False), ("ours-2", True)]
+    assert store_of(loop).groups() == (("c", "ours"), ("c", "ours-2"))
+
+
 def test_a_group_that_is_off_is_left_out(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:

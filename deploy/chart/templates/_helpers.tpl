@@ -3,11 +3,23 @@
 {{- if contains "lagcast" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-lagcast{{ end }}
 {{- end }}
 
-{{/* What selects pods; arguments: root, component. */}}
+{{/* What selects pods; arguments: root, component, and shard where it is not of all. */}}
 {{- define "lagcast.selector" -}}
 app.kubernetes.io/name: lagcast
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
+{{- with .shard }}
+lagcast.io/shard: {{ trimPrefix "-" . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Suffix of what each shard has of its own, one for each: empty where one recommender has all groups. A JSON list. */}}
+{{- define "lagcast.shards" -}}
+{{- $suffixes := list }}
+{{- range $number := untilStep 1 (int (add1 .Values.recommender.shards)) 1 }}
+{{- $suffixes = append $suffixes (printf "-%d" $number) }}
+{{- end }}
+{{- if gt (len $suffixes) 1 }}{{ $suffixes | toJson }}{{ else }}[""]{{ end }}
 {{- end }}
 
 {{/* Labels of an object that is not a pod. */}}
@@ -66,9 +78,9 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* Name of a claim; arguments: root, volume. */}}
+{{/* Name of a claim; arguments: root, volume, shard. */}}
 {{- define "lagcast.claim" -}}
-{{- (index .root.Values.storage .volume).existingClaim | default (printf "%s-%s" (include "lagcast.name" .root) .volume) }}
+{{- (index .root.Values.storage .volume).existingClaim | default (printf "%s-%s%s" (include "lagcast.name" .root) .volume .shard) }}
 {{- end }}
 
 {{/* The API server, and names: ports of an egress rule. */}}
@@ -89,7 +101,7 @@ securityContext:
 
 {{/* Whether recommenders hold a Lease: several do; empty where there is one. */}}
 {{- define "lagcast.leads" -}}
-{{- if gt (int .Values.recommender.replicas) 1 }}true{{ end }}
+{{- if or (gt (int .Values.recommender.replicas) 1) (gt (int .Values.recommender.shards) 1) }}true{{ end }}
 {{- end }}
 
 {{/* Whether callers of REST, and of KEDA's port, are asked who they are; empty where not. */}}

@@ -64,7 +64,7 @@ class Replica:
         config = folder / "lagcast.yaml"
         group = {"capacity_messages_per_second_per_replica": 600}
         decision = {"cycle_seconds": 1, "freshness_limit_seconds": 7200}
-        config.write_text(json.dumps({"decision": decision, "groups": {"orders": group}}), encoding="utf-8")
+        config.write_text(json.dumps({"decision": decision, "groups": {"*": group}}), encoding="utf-8")
         arguments = ["serve", "--features", str(features), "--config", str(config), "--port", "0"]
         arguments += ["--lease", lease, "--kubeconfig", str(kubeconfig), *words]
         environment = {

@@ -328,6 +328,20 @@ PROMISED = {
 OF_THE_EXECUTOR = {"executions", "conflicts"}
 
 
+def test_only_own_groups_are_shown(store: SqlDecisionStore, advice: MakeAdvice) -> None:
+    """A Prometheus that scrapes every shard sees each group once, though all of them read one store."""
+    for name in ("ours", "theirs"):
+        store.save(replace(advice(), group=name, recommendation_id=f"r-{name}"))
+
+    def page(owns: Callable[[str, str], bool]) -> str:
+        now = advice().issued_at
+        return Metrics(store, clock=lambda: now, version="0.1.0", owns=owns).page().decode()
+
+    pages = [page(lambda _, group: group == "ours"), page(lambda _, group: group == "theirs")]
+    assert [each.count('lagcast_due_replicas{cluster="prod-eu",group=') for each in pages] == [1, 1]
+    assert ['group="ours"' in each for each in pages] == [True, False]
+
+
 def test_the_names_of_all_metrics_are_those_that_are_promised(store: SqlDecisionStore) -> None:
     """A metric that is renamed or lost breaks dashboards: the list changes on purpose only."""
     page = Metrics(store, clock=lambda: NOON, version="1", leads=lambda: True).page().decode()

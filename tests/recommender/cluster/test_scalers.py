@@ -282,3 +282,19 @@ def test_objects_are_read_by_every_recommender_and_written_by_the_leader(
     with pytest.raises(NotLeadingError):
         scalers.report([replace(advice(), desired_replicas=9)], now=NOW)
     assert (objects.written, len(objects.events)) == (["orders"], 1)
+
+
+def test_an_object_of_another_shard_is_left_alone_and_counts_all_the_same(
+    scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation]
+) -> None:
+    """Whether it is followed or not valid, nothing is written there; it has its target, and its settings are told."""
+    objects.add("theirs", target={"name": "consumer"}, maxReplicas=5)
+    objects.add("theirs-bad", prices={"pricePerReplicaHour": 0})
+    objects.add("orders", created=NOW + timedelta(hours=1), target={"name": "consumer"})
+    objects.add("billing")
+    scalers.owns = lambda _cluster, group: not group.startswith("theirs")
+    assert scalers.look({ORDERS}, now=NOW)[ORDERS].reason == "conflicted"
+    scalers.report([replace(advice(), group="billing", cluster="prod-eu")], now=NOW)
+    assert objects.written == ["billing", "orders"]
+    assert objects.ready("orders") == "Conflicted"
+    assert scalers.of("prod-eu", "theirs").max_replicas == 5
