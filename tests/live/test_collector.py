@@ -18,6 +18,7 @@ from collector.run import collect_forever
 from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, write_samples
 from forecasting.columns import REBALANCING_STATES
+from recommender.shards import Shard
 from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
 
 pytestmark = pytest.mark.kafka
@@ -129,6 +130,23 @@ def test_many_groups_in_one_call(bootstrap: str, collector: KafkaAdminCollector,
     }
     assert set(names) <= {row.group for row in collector.collect(None, now=NOON).samples}
     assert took_seconds < 5, f"100 groups took {took_seconds:.1f} s of the 15 s that a round may take"
+
+
+def test_shards_read_each_group_once(bootstrap: str, topic: str) -> None:
+    """Listed by the broker or named: a group is read by exactly one of two collectors."""
+    groups = [fresh_name("shared") for _ in range(8)]
+    for group in groups:
+        commit(bootstrap, group, TopicPartition(topic, 0, 90))
+    for asked in (None, groups):
+        read = [
+            row.group
+            for number in (1, 2)
+            for row in KafkaAdminCollector(bootstrap, cluster="live", owns=Shard(number, 2).owns)
+            .collect(asked, now=NOON)
+            .samples
+            if row.group in groups and row.partition == 0
+        ]
+        assert sorted(read) == sorted(groups)
 
 
 def test_unknown_group_beside_a_known_one(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
