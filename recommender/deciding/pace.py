@@ -45,12 +45,16 @@ def last_grown_at(history: History) -> datetime | None:
     return at if more > 0 else None
 
 
-def taken_back(history: History, *, within_minutes: int, look_back_minutes: int) -> bool:
-    """True if members were removed and others added so soon after that, both within the minutes looked back on."""
+def taken_back(history: History, *, replicas: int, within_minutes: int, look_back_minutes: int) -> bool:
+    """True if members were removed down to so many or fewer, and others added so soon after that.
+
+    Only the minutes that are looked back on count.
+    """
     members = history.members[-look_back_minutes - 1 :]
     known = np.flatnonzero(np.isfinite(members))
     steps = np.diff(members[known])
-    removed, added = known[1:][steps < 0.0], known[1:][steps > 0.0]
+    removed = known[1:][(steps < 0.0) & (members[known[1:]] <= replicas)]
+    added = known[1:][steps > 0.0]
     after = np.searchsorted(removed, added)
     return bool((added[after > 0] - removed[after[after > 0] - 1] <= within_minutes).any())
 

@@ -29,8 +29,8 @@ QUIET_MINUTES = 15
 QUIET_FACTOR = 1.1
 # A count is worth a probe if it fills replicas so much further than they were seen to be filled.
 TELLING_FACTOR = 1.05
-# Replicas that were missed once they were gone are not removed again for so long. On a growing load each probe was
-# taken back after three minutes, and begun again after six: 90 moves in seven hours.
+# A count that others were soon added to is not gone to again for so long. On a growing load each probe was taken back
+# after three minutes, and begun again after six: 90 moves in seven hours.
 TAKEN_BACK_MINUTES = 60
 # A capacity that was never reached is measured again this often.
 MEASURED_WITHIN_SECONDS = 300.0
@@ -72,9 +72,12 @@ def probed(proposal: Proposal, context: DecisionContext) -> Proposal:
     if probe is None or not probe.pays:
         return proposal
     smaller = [count for count in context.useful_replicas if count < context.replicas]
+    target = context.replicas if waiting or not smaller else smaller[-1]
+    if target < context.replicas and _was_taken_back(context, target):
+        return proposal
     return replace(
         proposal,
-        target=context.replicas if waiting or not smaller else smaller[-1],
+        target=target,
         command_at=context.now,
         reason="probing",
         binding_rule="probing",
@@ -101,7 +104,7 @@ def _may_probe(context: DecisionContext) -> bool:
         return False
     if context.backlog_messages > (SATURATED_LAG_SECONDS + _own_stop_seconds(context)) * rate:
         return False
-    if context.behind_seconds > 0.0 or _was_taken_back(context):
+    if context.behind_seconds > 0.0:
         return False
     return not was_behind(context.history, context.profile, shown=shown_by_replica(capacity))
 
@@ -113,10 +116,10 @@ def _own_stop_seconds(context: DecisionContext) -> float:
     return context.learned.pause_scale_in.value if settles else 0.0
 
 
-def _was_taken_back(context: DecisionContext) -> bool:
-    """True if the group grew again within the last hour before the count that it had been at could show anything."""
+def _was_taken_back(context: DecisionContext, replicas: int) -> bool:
+    """True if the group went to so few within the last hour, and grew again before that could show anything."""
     minutes = int((seconds_to_show(context.profile) + MEASURED_WITHIN_SECONDS) // MINUTE_SECONDS)
-    return taken_back(context.history, within_minutes=minutes, look_back_minutes=TAKEN_BACK_MINUTES)
+    return taken_back(context.history, replicas=replicas, within_minutes=minutes, look_back_minutes=TAKEN_BACK_MINUTES)
 
 
 def _quiet_rate(context: DecisionContext) -> float | None:
