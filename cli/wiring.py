@@ -92,10 +92,9 @@ def recommender(
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
-    `workloads` tell of the pods that run the groups, where a cluster is followed. `owns` are the groups to decide among
-    those of the table. `known_groups` are those that the
-    REST service of the same process reads, if there is one. `pooling`: another way to share lessons than among these
-    groups.
+    `workloads` tell of the pods that run the groups, where a cluster is followed. `owns` is true for the groups of the
+    table that are decided. `known_groups` are those that the REST service of the same process reads, if there is one.
+    `pooling`: another way to share lessons than among these groups.
     """
     from cost_model.physics.pooling import pooled_by_kind
     from recommender.adapters.time_limit import TimeLimit

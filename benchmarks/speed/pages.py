@@ -3,9 +3,9 @@
 A store of so many groups, with advice of the loop as the latest decision of each and a whole day of decisions on one,
 is read by the service that `lagcast serve` runs, on loopback, by one caller that waits for each answer. Between two of
 them more time goes by than a page is kept, so that each is made anew. The service has tidied up its memory once by
-then, as it does each minute. Then another process is 50 readers of REST, each
-of whom asks once a second for one route after the other, of one group after the other. Prints the median and longest
-time of each page, and the 99th percentile of REST, beside their limits; the exit code is 1 where one is above it.
+then, as it does each minute. Then another process is 50 readers of REST, each of whom asks once a second for one route
+after the other, of one group after the other. Prints the median and longest time of each page, and the 99th percentile
+of REST, beside their limits; the exit code is 1 where one is above it.
 """
 
 import argparse

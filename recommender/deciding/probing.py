@@ -98,15 +98,16 @@ def _shows_at(context: DecisionContext) -> datetime | None:
 
 
 def _may_probe(context: DecisionContext) -> bool:
-    """True where the capacity is only a lower bound, nothing is wrong, nothing waits, and the time is quiet."""
+    """True where the capacity is only a lower bound, nothing is wrong, and the time is quiet.
+
+    Nor may anything wait beyond what the stop of a removal has left.
+    """
     capacity, rate = context.capacity, _quiet_rate(context)
     if capacity.source != "unsaturated_windows" or context.finding is not None or rate is None:
         return False
-    if context.backlog_messages > (SATURATED_LAG_SECONDS + _own_stop_seconds(context)) * rate:
-        return False
-    if context.behind_seconds > 0.0:
-        return False
-    return not was_behind(context.history, context.profile, shown=shown_by_replica(capacity))
+    most_messages = (SATURATED_LAG_SECONDS + _own_stop_seconds(context)) * rate
+    waits = context.backlog_messages > most_messages or context.behind_seconds > 0.0
+    return not waits and not was_behind(context.history, context.profile, shown=shown_by_replica(capacity))
 
 
 def _own_stop_seconds(context: DecisionContext) -> float:
