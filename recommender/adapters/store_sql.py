@@ -52,6 +52,7 @@ _SILENCE_SECONDS = 10
 # Connections of one store at most: those who wait longer for one than this are told so.
 _CONNECTIONS = 5
 _CONNECTION_TIMEOUT_SECONDS = 5.0
+_MIGRATED_WITHIN_SECONDS = 3600.0
 # A process that is frozen in a transaction keeps its locks; PostgreSQL releases them after this time, which is no
 # longer than the time between the end of one recommender's lead and the beginning of another's.
 _ABANDONED_AFTER_SECONDS = 5
@@ -447,6 +448,8 @@ def _engine(url: str) -> sa.Engine:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
+    else:
+        sa.event.listen(engine, "do_connect", _connect_postgres)
     return engine
 
 
@@ -470,11 +473,21 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401  
     connection.execute("PRAGMA journal_mode=WAL")
 
 
+def _connect_postgres(_dialect: object, _record: object, words: Sequence[Any], named: Mapping[str, Any]) -> object:
+    from recommender.adapters.store_postgres import Connection  # noqa: PLC0415  # psycopg is an extra
+
+    return Connection.connect(*words, **named)
+
+
 def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql(str(connection.get_execution_options().get("begin_with", "BEGIN")))
 
 
 def _migrate(connection: sa.Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        # It may rewrite a large table. The connection is closed afterwards, and its patience ends with it.
+        connection.connection.driver_connection.answer_seconds = _MIGRATED_WITHIN_SECONDS  # type: ignore[union-attr]  # ours
+        connection.detach()
     # Two processes that open a new file at once must not both create the table: the second one waits, then finds it.
     connection = connection.execution_options(begin_with="BEGIN IMMEDIATE")
     config = Config()

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from recommender.adapters import store_sql
+from recommender.adapters import store_postgres, store_sql
 from recommender.adapters.documents import to_document
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.cluster.leadership import NotLeadingError
@@ -156,6 +156,26 @@ def test_p17_a_restart_of_the_server_is_told_at_once_and_over_with_the_first_cal
     assert store.latest("prod-eu", "orders") == advice()
     store.save(advice(recommendation_id="r-2", issued_at=advice().issued_at + MINUTE))
     assert store.by_id("r-2") is not None
+
+
+def test_p17_a_server_that_stands_still_is_told_within_its_time_and_over_with_the_first_call_after_it(
+    server: Postgres, store: SqlDecisionStore, advice: Callable[..., Recommendation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It accepts and acknowledges everything and answers nothing, so that no limit of its own or of TCP is reached."""
+    monkeypatch.setattr(store_postgres.Connection, "answer_seconds", 2.0)
+    store.save(advice())
+    next_advice = advice(recommendation_id="r-2", issued_at=advice().issued_at + MINUTE)
+    with server.frozen():
+        began = time.monotonic()
+        with pytest.raises(UnavailableError, match="could not read the decision store"):
+            store.latest("prod-eu", "orders")
+        with pytest.raises(UnavailableError, match="could not save to the decision store"):
+            store.save(next_advice)
+        # One answer that does not come within 2 s, and two connections that are not made within 5 s.
+        assert time.monotonic() - began < 30
+    assert store.latest("prod-eu", "orders") == advice()
+    store.save(next_advice)
+    assert store.by_id("r-2") == next_advice
 
 
 def test_a_backup_is_restored_with_everything_in_it(

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]  # ships no types
+
 from tests.live.harness.broker import free_ports
 from tests.live.harness.clients import wait_until
 
@@ -54,6 +56,20 @@ class Postgres:
             self._server.send_signal(signal.SIGINT)
             self._server.wait()
             self._server = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stands still with all its processes, as one whose disk does: it accepts connections, and answers nothing."""
+        assert self._server is not None
+        server = psutil.Process(self._server.pid)
+        processes = [server, *server.children()]
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
 
     def run(self, program: str, *words: str, text: str = "") -> str:
         """The output of one of its programs, such as pg_dump or psql, with its input."""
