@@ -85,7 +85,8 @@ def _add_decisions(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     ) -> wire.GroupPage:
         """A page of groups, sorted by cluster and name or the worst first, each with its last decision in short."""
         asked = {"cluster": cluster, "group": group_id, "cursor": cursor}
-        return await turns.run(partial(reader.page, **asked, limit=limit, worst_first=order == "worst"))
+        make = partial(reader.page, **asked, limit=limit, worst_first=order == "worst")
+        return await turns.page(("groups", cluster, group_id, cursor, limit, order), make)
 
     @routes.get("/fleet", response_model=wire.Fleet, response_model_exclude_none=True, responses=_UNKNOWN)
     async def fleet(

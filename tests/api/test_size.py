@@ -108,8 +108,7 @@ def test_p23_the_first_page_of_15_000_groups_is_the_work_of_that_of_150(
     done: dict[int, list[Work]] = {}
     for groups in (150, 15_000):
         store = store_of(groups, tmp_path / f"{groups}.sqlite", advice)
-        service = service_over(store)
-        first, worst = (service.get(f"/api/v1/groups?order={order}").json() for order in ("name", "worst"))
+        first, worst = (service_over(store).get(f"/api/v1/groups?order={order}").json() for order in ("name", "worst"))
         for path in (
             "groups",
             f"groups?cursor={first['next']}",
@@ -117,6 +116,7 @@ def test_p23_the_first_page_of_15_000_groups_is_the_work_of_that_of_150(
             f"groups?order=worst&cursor={worst['next']}",
             f"groups/{group_key('prod-eu', 'g00100')}/recommendation",
         ):
+            service = service_over(store)  # which has no page kept
             with watched(monkeypatch) as work:
                 answer = service.get(f"/api/v1/{path}")
             assert answer.status_code == 200
