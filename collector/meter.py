@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 from statistics import fmean, median
 from typing import Literal
 
@@ -32,6 +33,10 @@ LEARNING_READINGS = 40
 LEAST_COMMITS = 10
 SHORTER_QUANTILE = 0.2
 NEAR_SHARE, NEAR_SECONDS = 0.15, 0.5
+# Two commits between two readings look like one, which comes after twice the time, and commits each 2.5 s that are read
+# each second are 2 or 3 s apart. Once an interval is known, it is told only from readings that are no further apart
+# than this share of it, or hardly further than the closest ones.
+CLOSE_SHARE, HARDLY_FURTHER = 0.2, 1.5
 # An interruption that lasts this long is reported before its end, so that it does not hide the next one.
 LONGEST_SECONDS = 900.0
 
@@ -133,14 +138,14 @@ class _Track:
         """Seconds between two commits, of LEAST_GAPS of them or more."""
         return self.between if len(self.between) >= LEAST_GAPS else ()
 
-    def note_commit(self, at: datetime, *, waiting: bool, calm: bool) -> None:
+    def note_commit(self, at: datetime, *, waiting: bool, calm: bool, closely_read: bool) -> None:
         """Note the time since the last commit, if messages waited, few of them, and nothing disturbed the group.
 
         Who is behind commits when a batch is done, which is later than the interval, and meanwhile more has come than
         half of what that batch was: with 0.8 of it, batches of 20 s take eight to be shorter than 5 s. Who keeps up has
         next to nothing left at its commit.
         """
-        if self.committed_at is not None and calm:
+        if self.committed_at is not None and calm and closely_read:
             self.between.append((at - self.committed_at).total_seconds())
         self.committed_at = at if waiting and calm else None
 
@@ -174,6 +179,7 @@ class Meter:
         self._was_rebalancing = False
         self._members: int | None = None
         self._readings = 0
+        self._closest_seconds = inf
         self._unrest: _Unrest | None = None
 
     @property
@@ -212,10 +218,18 @@ class Meter:
         since_last = 0.0 if self._read_at is None else (at - self._read_at).total_seconds()
         self._look_at_group(newest, since_last)
         self._look_for_stalls(at, since_last)
+        closely_read = self._is_close(since_last)
         for row in reading:
-            self._follow(row, since_last)
+            self._follow(row, since_last, closely_read=closely_read)
         self._read_at, self._readings = at, self._readings + 1
         return self._closed(newest, since_last)
+
+    def _is_close(self, since_last: float) -> bool:
+        """True if a reading comes soon enough after the last one to tell two commits from one."""
+        if since_last > 0.0:
+            self._closest_seconds = min(self._closest_seconds, since_last)
+        interval = self.commit_interval_seconds
+        return interval is None or since_last <= max(CLOSE_SHARE * interval, HARDLY_FURTHER * self._closest_seconds)
 
     def _look_at_group(self, newest: OffsetSample, since_last: float) -> None:
         at, rebalancing = newest.sampled_at, newest.group_state in REBALANCING_STATES
@@ -250,7 +264,7 @@ class Meter:
         )
         return self._unrest
 
-    def _follow(self, row: OffsetSample, since_last: float) -> None:
+    def _follow(self, row: OffsetSample, since_last: float, *, closely_read: bool) -> None:
         # A change happened since the last reading: in the middle between the two readings, as an estimate.
         key, at = (row.topic, row.partition), row.sampled_at - timedelta(seconds=since_last / 2.0)
         committed = row.committed_offset if row.committed_offset is not None else row.log_start_offset
@@ -268,7 +282,7 @@ class Meter:
             waiting = row.end_offset - committed
             # What has come since the last reading waits in any case.
             few = waiting - came <= (step + 1) // 2
-            track.note_commit(at, waiting=waiting > 0 and few, calm=calm)
+            track.note_commit(at, waiting=waiting > 0 and few, calm=calm, closely_read=closely_read)
             self._went_on(track, step, track.stood_seconds(at), since_last)
         elif step < 0 and row.members:  # without members, offsets were reset by hand, and the repeats are intended
             track.taken_back -= step

@@ -291,6 +291,37 @@ def test_commits_that_come_more_often_than_readings_are_as_far_apart_as_those() 
     assert commit_interval(looks(Worker(commit_seconds=0.2), until=60.0, every=0.5, begin=0.07)) == 0.5
 
 
+@settings(max_examples=15, deadline=None)
+@given(commit_seconds=st.floats(0.9, 6.0), late=st.lists(st.floats(0.9, 2.5), min_size=60, max_size=60))
+def test_readings_that_come_late_leave_the_commit_interval_as_it_was_learnt(
+    commit_seconds: float, late: list[float]
+) -> None:
+    """Two commits between two readings look like one: commits each second were told as 1.2 s."""
+    workers = [Worker(commit_seconds=commit_seconds)] * 2
+    meter, at = Meter(), 12 * commit_seconds
+    for rows in looks(*workers, until=at, every=0.25, begin=0.07):
+        meter.observe(rows)
+    learnt = meter.commit_interval_seconds
+    assert learnt is not None
+    for seconds in late:
+        at += seconds
+        meter.observe(reading(at, [worker.committed(at) for worker in workers]))
+    assert meter.commit_interval_seconds == pytest.approx(commit_seconds, rel=0.1, abs=0.25)
+
+
+def test_a_commit_interval_that_grows_is_learnt_anew() -> None:
+    """Its long gaps look like stalls at first, for which readings come closer; then they are the usual ones."""
+    meter = Meter()
+    for rows in looks(Worker(commit_seconds=1.0), Worker(commit_seconds=1.0), until=20.0, every=0.5, begin=0.07):
+        meter.observe(rows)
+    assert meter.commit_interval_seconds == 1.0
+    changed, at = Worker(commit_seconds=5.0), 20.07
+    while at < 300.0:
+        at += 0.5 if meter.restless else 1.0
+        meter.observe(reading(at, [changed.committed(at)] * 2))
+    assert meter.commit_interval_seconds == pytest.approx(5.0, rel=0.1)
+
+
 def test_a_commit_interval_is_not_told_from_a_few_commits() -> None:
     """Nine intervals of 5 s are not enough, ten are."""
     worker = Worker(commit_seconds=5.0)
