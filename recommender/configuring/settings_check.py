@@ -1,6 +1,7 @@
 """Checks of settings, each failure in one sentence: source, key, value and expectation."""
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from difflib import get_close_matches
@@ -72,10 +73,11 @@ def invalid_decision(decision: DecisionSettings) -> str | None:
         if isinstance(value, bool | str) or not isinstance(value, int | float):
             continue
         holds, expected = _LIMITS[field.name]
-        if not (math.isfinite(value) and holds(value)):
+        if not ((isinstance(value, int) or math.isfinite(value)) and holds(value)):
             return f"{field.name} is {value}; it has to be {expected}"
         if value > _MOST:
-            return f"{field.name} is {value:g}; it has to be {_MOST:g} at most"
+            # Of a whole number of more than 308 digits there is no float.
+            return f"{field.name} is {min(value, sys.float_info.max):g}; it has to be {_MOST:g} at most"
     beside = next((name for name in BESIDE_REPLICAS if getattr(decision, name)), None)
     if decision.currency is not None and decision.price_per_replica_hour is None and beside is not None:
         return (
