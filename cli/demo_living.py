@@ -1,7 +1,7 @@
 """The demo goes on: its simulated group lives in compressed time, and what is advised is carried out."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING
@@ -51,10 +51,6 @@ class GoingOn:
         if since is not None and self.rows and since >= self.rows[0].interval_end_at - _ROW:
             return new
         return [*self.past.intervals(cluster, group, since=since, until=until), *new]
-
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> "Mapping[Group, Sequence[GroupInterval]]":
-        """The same of every group."""
-        return {each: self.intervals(*each, since=since, until=until) for each in self.groups(now=until)}
 
     def intervals_in_turn(
         self, groups: "Sequence[Group]", *, since: datetime, until: datetime

@@ -110,10 +110,6 @@ class Histories(Protocol):
         """The group's base rows that end after `since` and no later than `until`, oldest first."""
         ...
 
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> Mapping[Group, Sequence[GroupInterval]]:
-        """The same of every group that has such rows, in one read."""
-        ...
-
     def intervals_in_turn(
         self, groups: Sequence[Group], *, since: datetime, until: datetime
     ) -> Iterator[tuple[Group, Sequence[GroupInterval]]]:

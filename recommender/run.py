@@ -163,9 +163,8 @@ class Recommender:
             obstacles = self._obstacles()
             groups = self._groups(obstacles, now=now)
             self._forget_all_but(groups)
-            first = [] if self._watched or self._outage else [group for group in groups if group not in obstacles]
             newest = self._newest_rows(now=now)
-            opened = self._opened(first, now=now)
+            opened = self._opened([group for group in groups if group not in obstacles], now=now)
             self._share_lessons()
         decisions: list[Decision] = []
         for begin in range(0, len(groups), STORED_AT_ONCE):
@@ -264,13 +263,16 @@ class Recommender:
         return decided
 
     def _opened(self, groups: Sequence[Group], *, now: datetime) -> dict[Group, Session | None]:
-        """The sessions of a new process, begun before its first decision, which the lessons of all groups may change.
+        """The new sessions, begun before the first decision of the cycle, which the lessons of all groups may change.
 
         Those that fail are left out.
         """
         opened: dict[Group, Session | None] = {}
+        new = [group for group in groups if group not in self._watched]
+        if not new or self._outage is not None:
+            return opened
         try:
-            for group, rows in self.histories.intervals_in_turn(groups, since=now - LOOK_BACK, until=now):
+            for group, rows in self.histories.intervals_in_turn(new, since=now - LOOK_BACK, until=now):
                 with suppress(Exception):  # reading again for the decision gives the group's refusal
                     opened[group] = self._begun(group, rows, now=now)
         except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
@@ -388,8 +390,9 @@ class Recommender:
 
     def _newest_rows(self, *, now: datetime) -> NewestRows:
         """The rows of this cycle; none in an outage, in which nobody takes them."""
-        watched = () if self._outage is not None else self._watched.values()
-        return NewestRows(self.histories, seen=(each.seen_until for each in watched), until=now)
+        known = {} if self._outage is not None else self._watched
+        seen = {group: watched.seen_until for group, watched in known.items()}
+        return NewestRows(self.histories, seen=seen, until=now)
 
     def _session(self, group: Group, newest: NewestRows, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""

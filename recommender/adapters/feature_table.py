@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
@@ -27,6 +27,8 @@ from recommender.ports import MalformedError
 FORMAT = "lagcast group_intervals"
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
+
+Answer = TypeVar("Answer")
 
 _TYPES: dict[Kind, pa.DataType] = {
     "string": pa.string(),
@@ -63,7 +65,6 @@ class _Part:
     interval_seconds: int
     day_begins_at: datetime
     folder: str
-    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +133,6 @@ class FeatureTable:
         of_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
         return rows_of(self._intervals(of_group, interval_seconds=interval_seconds, since=since, until=until))
 
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], list[GroupInterval]]:
-        """The base rows of every group that end after `since` and no later than `until`, oldest first, in one read."""
-        return self._by_group(None, since=since, until=until)
-
     def intervals_in_turn(
         self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
     ) -> Iterator[tuple[tuple[str, str], list[GroupInterval]]]:
@@ -143,26 +140,18 @@ class FeatureTable:
 
         A read looks through the parts of all days, whether it takes one group from them or twenty.
         """
-        parts = _of_base(_read_manifest(self.path).parts)
-        rows = sum(part.rows for part in parts if part.day_begins_at + _DAY > since and part.day_begins_at < until)
+        wanted, may_hold = _within(since=since, until=until, interval_seconds=BASE_INTERVAL_SECONDS)
+        rows = self._read(may_hold, lambda files: int(files.count_rows(filter=wanted)))
         at_once = max(1, _ROWS_AT_ONCE * len(groups) // max(1, rows))
         for begin in range(0, len(groups), at_once):
             names = groups[begin : begin + at_once]
             of_groups = pc.field("group").isin(sorted({group for _, group in names}))
-            found = self._by_group(of_groups, since=since, until=until)
+            found: dict[tuple[str, str], list[GroupInterval]] = {}
+            for row in rows_of(
+                self._intervals(of_groups, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)
+            ):
+                found.setdefault((row.cluster, row.group), []).append(row)
             yield from ((name, found.get(name, [])) for name in names)
-
-    def _by_group(
-        self,
-        wanted: Any,  # noqa: ANN401  # an Arrow expression, which ships no types
-        *,
-        since: datetime,
-        until: datetime,
-    ) -> dict[tuple[str, str], list[GroupInterval]]:
-        of_group: dict[tuple[str, str], list[GroupInterval]] = {}
-        for row in rows_of(self._intervals(wanted, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)):
-            of_group.setdefault((row.cluster, row.group), []).append(row)
-        return of_group
 
     def _intervals(
         self,
@@ -172,21 +161,9 @@ class FeatureTable:
         since: datetime | None,
         until: datetime | None,
     ) -> pa.Table:
-        """The wanted rows, of all groups where nothing is, in the order of their ends."""
-        if since is not None:
-            wanted = _both(wanted, pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"]))
-        if until is not None:
-            wanted = _both(wanted, pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"]))
-
-        def may_hold(parts: Sequence[_Part]) -> list[_Part]:
-            return [
-                part
-                for part in parts
-                if part.interval_seconds == interval_seconds
-                and (since is None or part.day_begins_at + _DAY > since)
-                and (until is None or part.day_begins_at < until)
-            ]
-
+        """The wanted rows in the order of their ends."""
+        lately, may_hold = _within(since=since, until=until, interval_seconds=interval_seconds)
+        wanted = wanted if lately is None else wanted & lately
         return self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at")
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
@@ -220,13 +197,17 @@ class FeatureTable:
         columns: Sequence[str],
         wanted: Any = None,  # noqa: ANN401  # an Arrow expression, which ships no types
     ) -> pa.Table:
-        """These columns of the picked parts, of one version; read again if a writer removed that version meanwhile."""
+        """These columns of the picked parts."""
+        return self._read(pick, lambda files: files.to_table(columns=list(columns), filter=wanted))
+
+    def _read(self, pick: Callable[[Sequence[_Part]], Sequence[_Part]], work: Callable[[ds.Dataset], Answer]) -> Answer:
+        """What `work` makes of the picked parts of one version; again if a writer removed that version meanwhile."""
         for _ in range(_MOST_TRIES):
             manifest = _read_manifest(self.path)
             listed: list[str] = []
             try:
                 listed += [file for part in pick(manifest.parts) for file in _files(self.path / part.folder)]
-                return self._dataset(listed, manifest).to_table(columns=list(columns), filter=wanted)
+                return work(self._dataset(listed, manifest))
             except (OSError, pa.ArrowException) as error:
                 if _read_manifest(self.path).version == manifest.version and not self._leave_out(listed, manifest):
                     message = (
@@ -266,8 +247,27 @@ class FeatureTable:
         return found and bool(self._readable(files, manifest))
 
 
-def _both(wanted: Any, more: Any) -> Any:  # noqa: ANN401  # Arrow expressions, which ship no types
-    return more if wanted is None else wanted & more
+def _within(
+    *, since: datetime | None, until: datetime | None, interval_seconds: int
+) -> tuple[Any, Callable[[Sequence[_Part]], list[_Part]]]:
+    """The condition on rows that end after `since`, up to `until`, or None; and the parts that may hold some."""
+    ends, wanted = pc.field("interval_end_at"), None
+    if since is not None:
+        wanted = ends > pa.scalar(since, _TYPES["timestamp"])
+    if until is not None:
+        no_later = ends <= pa.scalar(until, _TYPES["timestamp"])
+        wanted = no_later if wanted is None else wanted & no_later
+
+    def may_hold(parts: Sequence[_Part]) -> list[_Part]:
+        return [
+            part
+            for part in parts
+            if part.interval_seconds == interval_seconds
+            and (since is None or part.day_begins_at + _DAY > since)
+            and (until is None or part.day_begins_at < until)
+        ]
+
+    return wanted, may_hold
 
 
 def _of_longest_interval(parts: Sequence[_Part]) -> list[_Part]:
@@ -324,7 +324,6 @@ def _part(entry: dict[str, Any]) -> _Part:
         interval_seconds=int(entry["interval_seconds"]),
         day_begins_at=datetime(day.year, day.month, day.day, tzinfo=UTC),
         folder=str(folder),
-        rows=int(entry["rows"]),
     )
 
 

@@ -199,9 +199,6 @@ class _OneGroup:
             if (since is None or row.interval_end_at > since) and (until is None or row.interval_end_at <= until)
         ]
 
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[Group, list[GroupInterval]]:
-        return {self._group: self.intervals(*self._group, since=since, until=until)}
-
     def intervals_in_turn(
         self, groups: Sequence[Group], *, since: datetime, until: datetime
     ) -> Iterator[tuple[Group, list[GroupInterval]]]:

@@ -1,6 +1,6 @@
 """A loop's sources and publishers, in memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -21,12 +21,6 @@ class ReadInTurn:
     ) -> Sequence[GroupInterval]:
         """The group's rows."""
         raise NotImplementedError
-
-    def intervals_of_all(
-        self, *, since: datetime, until: datetime
-    ) -> Mapping[tuple[str, str], Sequence[GroupInterval]]:
-        """The rows of every group."""
-        return {name: self.intervals(*name, since=since, until=until) for name in self.groups(now=until)}
 
     def intervals_in_turn(
         self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
@@ -63,8 +57,10 @@ class Rows(ReadInTurn):
             and (until is None or row.interval_end_at <= until)
         ]
 
-    def intervals_of_all(self, *, since: datetime, until: datetime) -> dict[tuple[str, str], list[GroupInterval]]:
-        """The same of every group at once; it fails where a single one cannot be read."""
+    def intervals_in_turn(
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[tuple[str, str], list[GroupInterval]]]:
+        """The same of these groups in one read; it fails where a single one cannot be read."""
         if self.poisoned:
             raise next(iter(self.poisoned.values()))
         self.asked_since.append(since)
@@ -72,7 +68,7 @@ class Rows(ReadInTurn):
         for row in self.rows:
             if since < row.interval_end_at <= until:
                 found.setdefault((row.cluster, row.group), []).append(row)
-        return found
+        yield from ((name, found.get(name, [])) for name in groups)
 
 
 @dataclass

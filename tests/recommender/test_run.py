@@ -779,7 +779,7 @@ def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_
     for at in (now, later, later + timedelta(seconds=1)):
         assert isinstance(loop.run_once(now=at)[0], Recommendation)
     assert (seen[0], seen[-1]) == ("eager", "cooperative")
-    assert rows.asked_since[1:] == [now, later, later + timedelta(seconds=1) - LOOK_BACK]
+    assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
 
 
 def test_partitions_that_come_later_are_planned_with(

@@ -77,20 +77,6 @@ def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Pa
     assert table.intervals("c", "orders", since=_at(10 * 86_400)) == []
 
 
-def test_the_newest_rows_of_all_groups_come_in_one_read(row: MakeRow, tmp_path: Path) -> None:
-    """Each group gets the rows that it gets when it is read alone; one without such rows is left out."""
-    rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 5) for group in ("a", "b")]
-    silent = row(_at(15), 1.0, group="silent")
-    _write(tmp_path, [*rows[::-1], silent, row(_at(60), 9.0, group="a", interval_seconds=60)])
-    table = FeatureTable(tmp_path)
-    since, until = _at(15), _at(45)
-    assert table.intervals_of_all(since=since, until=until) == {
-        ("c", group): table.intervals("c", group, since=since, until=until) for group in ("a", "b")
-    }
-    of_one = table.intervals("c", "a", since=since, until=until)
-    assert [found.produce_messages_per_second for found in of_one] == [2, 3]
-
-
 @pytest.mark.parametrize("rows_at_once", [1, 5, 1000])
 def test_groups_in_turn_get_what_each_gets_alone(
     row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int

