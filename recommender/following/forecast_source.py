@@ -18,6 +18,8 @@ from recommender.following.careful import Caller, ForecasterFailure, checked_for
 REFIT_AFTER = timedelta(hours=1)
 # A proof takes as long as three fits. A load that loses its season, or gets one, is noticed within a quarter of a day.
 PROVE_AFTER = timedelta(hours=6)
+# A proof takes about three fits at each of its cuts.
+_FITS_OF_A_PROOF = 3
 
 
 class Forecasts(NamedTuple):
@@ -34,10 +36,11 @@ class ForecastSource:
     """Fits `forecaster` once an hour of data, and uses persistence where it fails.
 
     A forecaster that fails or gives impossible values is not called until its next fit. All calls of the forecaster go
-    through `caller`.
+    through `caller`. `fits` counts the fits that were made, and those of proofs.
     """
 
     def __init__(self, forecaster: Forecaster, settings: DecisionSettings, *, caller: Caller) -> None:
+        self.fits = 0
         self._forecaster = forecaster
         self._settings = settings
         self._caller = caller
@@ -48,18 +51,18 @@ class ForecastSource:
         self._proven_at: datetime | None = None
         self._latest: tuple[datetime, Forecasts] | None = None
 
-    def forecasts(self, history: History) -> Forecasts:
+    def forecasts(self, history: History, *, may_refit: bool = True) -> Forecasts:
         """The next horizon in minutes; of a history that ends as the one before does, the same as before.
 
-        Forecasts depend on whole minutes, and rows come four times as often.
+        Forecasts depend on whole minutes, and rows come four times as often. Where it may not, the next fit and the
+        next proof are put off, for as long again at most.
         """
         if self._latest is None or self._latest[0] != history.end_at:
-            self._latest = history.end_at, self._made(history)
+            self._latest = history.end_at, self._made(history, put_off=not may_refit)
         return self._latest[1]
 
-    def _made(self, history: History) -> Forecasts:
-        due = self._fitted_at is None or history.end_at >= self._fitted_at + REFIT_AFTER
-        if due or isinstance(self._fitted, Refusal):
+    def _made(self, history: History, *, put_off: bool) -> Forecasts:
+        if isinstance(self._fitted, Refusal) or _is_due(history, self._fitted_at, REFIT_AFTER, put_off=put_off):
             self._fit(history)
         steps = self._settings.horizon_seconds // STEP_SECONDS
         persistence = self._persisting(history, steps=steps)
@@ -67,7 +70,7 @@ class ForecastSource:
             return Forecasts(persistence, persistence)
         if isinstance(self._fitted, Refusal):
             return Forecasts(self._fitted, persistence)
-        self._prove(history, steps=steps)
+        self._prove(history, steps=steps, put_off=put_off)
         if not self._proven:
             return Forecasts(persistence, persistence)
         fitted = self._fitted
@@ -89,18 +92,20 @@ class ForecastSource:
             return None
         return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
 
-    def _prove(self, history: History, *, steps: int) -> None:
+    def _prove(self, history: History, *, steps: int, put_off: bool) -> None:
         """Compare the forecaster with persistence out of sample, every few hours, once there is a season to learn."""
-        due = self._proven_at is None or history.end_at >= self._proven_at + PROVE_AFTER
+        due = _is_due(history, self._proven_at, PROVE_AFTER, put_off=put_off)
         if not due or history_tier_of(history) in (None, "reactive"):
             return
         self._proven_at = history.end_at
+        self.fits += _FITS_OF_A_PROOF
         answer = self._caller(lambda: is_proven(self._forecaster, history, steps=steps))
         self._proven = answer is True
 
     def _fit(self, history: History) -> None:
         self._fitted = self._caller(lambda: self._forecaster.fit(history))
         self._fitted_at = history.end_at
+        self.fits += 1
         self._persistence = PersistenceForecaster().fit(history)
 
     def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
@@ -110,3 +115,8 @@ class ForecastSource:
         if isinstance(self._persistence, Refusal):
             return self._persistence
         return self._persistence.forecast(history, steps=steps)
+
+
+def _is_due(history: History, done_at: datetime | None, after: timedelta, *, put_off: bool) -> bool:
+    """True if so much of the history is newer than what was done last; twice as much where it is put off."""
+    return done_at is None or history.end_at >= done_at + (2 if put_off else 1) * after

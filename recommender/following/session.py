@@ -227,12 +227,17 @@ class Session:
         """
         return self.decide(self.forecast(now), now=now, sensitivity=sensitivity)
 
-    def forecast(self, now: datetime) -> Forecasts:
-        """The forecasts of the produce rate, for `decide`; or refusals."""
+    def forecast(self, now: datetime, *, may_refit: bool = True) -> Forecasts:
+        """The forecasts of the produce rate, for `decide`; or refusals. A fit that is due is put off if it may not."""
         history = self._buffer.history()
         if history is None:
             return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
-        return self._forecasts.forecasts(history)
+        return self._forecasts.forecasts(history, may_refit=may_refit)
+
+    @property
+    def fits(self) -> int:
+        """The fits of forecasters so far, each of about 40 ms once there is a day of rows."""
+        return self._forecasts.fits
 
     def decide(
         self, forecasts: Forecasts, *, now: datetime, sensitivity: SensitivityOf = "none", hold: Hold | None = None

@@ -782,6 +782,25 @@ def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_
     assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
 
 
+def test_forecasters_that_are_due_together_are_fitted_in_turns(
+    make: Callable[..., Recommender],
+    hour: list[GroupInterval],
+    row: Row,
+    now: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand fits would take 40 s of one cycle: a few are made in each, until all groups have had theirs."""
+    monkeypatch.setattr("recommender.run.FITS_PER_CYCLE", 1)
+    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 66)]
+    groups = ("a", "b", "c")
+    loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in groups]))
+    fits = []
+    for minute in (0, 60, 61, 62, 63):
+        loop.run_once(now=now + timedelta(minutes=minute))
+        fits.append([loop._watched["c", group].session.fits for group in groups])
+    assert fits == [[1, 1, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [2, 2, 2]]
+
+
 def test_partitions_that_come_later_are_planned_with(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:

@@ -94,6 +94,18 @@ def test_rows_within_a_minute_cost_no_forecast() -> None:
     assert beside.forecasts(until(1)) is not first
 
 
+def test_a_fit_that_is_put_off_is_made_when_another_is_due() -> None:
+    """An hour later, whoever else has to be fitted then; the first one is never put off."""
+    beside = source(Given())
+    made = []
+    for minutes in (0, 59, 60, 119, 120):
+        beside.forecasts(until(minutes), may_refit=False)
+        made.append(beside.fits)
+    assert made == [4, 4, 4, 4, 5]  # the first fit and its proof
+    beside.forecasts(until(180))
+    assert beside.fits == 6
+
+
 def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
     """Three times what comes: persistence is closer, and both kinds of plans get it."""
     beside = source(Given(factor=3.0))
