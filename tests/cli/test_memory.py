@@ -84,7 +84,7 @@ print(pyarrow.default_memory_pool().backend_name)
 
 
 def test_rows_are_read_into_memory_that_is_given_back() -> None:
-    """pyarrow's own allocator grew by 500 MB in six simulated hours of 300 groups; the environment wins."""
+    """Pyarrow's own allocator grew by 500 MB in six simulated hours of 300 groups; the environment wins."""
 
     def allocator(**environment: str) -> str:
         given = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
