@@ -158,4 +158,12 @@ def _memory(document: Document) -> str:
     for role, looks in document["resident"].items():
         near = [min(looks, key=lambda look, hour=hour: abs(look[0] - hour))[1] for hour in hours]  # type: ignore[misc]
         rows.append((role, *(f"{size:.0f}" for size in near)))
-    return table(("MB after so many hours", *map(str, hours)), rows)
+    service = document["resident"]["service"]
+    sixth = (service[-1][0] - 1.0) / 6.0
+    early = min(size for hour, size in service if 1.0 <= hour < 1.0 + sixth)
+    late = min(size for hour, size in service if hour >= service[-1][0] - sixth)
+    least = (
+        f"\nThe least that the service had, between two cycles, was {early:.0f} MB in the first sixth after the first "
+        f"hour, and {late:.0f} MB in the\nlast one.\n"
+    )
+    return table(("MB after so many hours", *map(str, hours)), rows) + least
