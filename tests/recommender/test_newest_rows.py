@@ -27,6 +27,7 @@ def test_one_read_is_enough_for_all_groups(rows: Rows) -> None:
     assert [each.interval_end_at for each in newest.of(("c", "a"), since=NOW - 15 * SECOND)] == [NOW]
     assert len(newest.of(("c", "b"), since=NOW - 30 * SECOND)) == 2
     assert len(rows.asked_since) == 1
+    assert newest.of(("c", "gone"), since=NOW - 15 * SECOND) == []
 
 
 def test_groups_that_are_behind_are_read_apart_from_the_others_and_together(rows: Rows) -> None:

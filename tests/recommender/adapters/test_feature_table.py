@@ -77,6 +77,20 @@ def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Pa
     assert table.intervals("c", "orders", since=_at(10 * 86_400)) == []
 
 
+def test_the_newest_rows_of_groups_in_turn_are_those_of_each_in_order(row: MakeRow, tmp_path: Path) -> None:
+    """Each group gets the rows that it gets when it is read alone; one without such rows gets none."""
+    rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 5) for group in ("a", "b")]
+    silent = row(_at(15), 1.0, group="silent")
+    _write(tmp_path, [*rows[::-1], silent, row(_at(60), 9.0, group="a", interval_seconds=60)])
+    table = FeatureTable(tmp_path)
+    since, until = _at(15), _at(45)
+    names = [("c", group) for group in ("a", "b", "silent")]
+    found = dict(table.intervals_in_turn(names, since=since, until=until))
+    assert found == {name: table.intervals(*name, since=since, until=until) for name in names}
+    assert [each.produce_messages_per_second for each in found["c", "a"]] == [2, 3]
+    assert found["c", "silent"] == []
+
+
 @pytest.mark.parametrize("rows_at_once", [1, 5, 1000])
 def test_groups_in_turn_get_what_each_gets_alone(
     row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
