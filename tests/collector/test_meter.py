@@ -296,7 +296,7 @@ def test_commits_that_come_more_often_than_readings_are_as_far_apart_as_those() 
 def test_readings_that_come_late_leave_the_commit_interval_as_it_was_learnt(
     commit_seconds: float, late: list[float]
 ) -> None:
-    """Two commits between two readings look like one: commits each second were told as 1.2 s."""
+    """Two commits between two readings look like one: commits each second were told as 1.3 s."""
     workers = [Worker(commit_seconds=commit_seconds)] * 2
     meter, at = Meter(), 12 * commit_seconds
     for rows in looks(*workers, until=at, every=0.25, begin=0.07):
