@@ -448,7 +448,7 @@ def _engine(url: str) -> sa.Engine:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
-    else:
+    elif engine.dialect.driver == "psycopg":
         sa.event.listen(engine, "do_connect", _connect_postgres)
     return engine
 
@@ -484,7 +484,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _migrate(connection: sa.Connection) -> None:
-    if connection.dialect.name == "postgresql":
+    if connection.dialect.driver == "psycopg":
         # It may rewrite a large table. The connection is closed afterwards, and its patience ends with it.
         connection.connection.driver_connection.answer_seconds = _MIGRATED_WITHIN_SECONDS  # type: ignore[union-attr]  # ours
         connection.detach()
