@@ -85,19 +85,27 @@ def _fed(samples_dir: Path, out_dir: Path, chunks: Iterable[Sequence[Path]], sou
     old_journal = followed.journal if is_new and followed is not None else None
 
     def feed() -> None:
-        until, goal = time.monotonic() + _MOST_SECONDS, done
+        goal = done
         for chunk in chunks:
             for path in chunk:
                 target = samples_dir / path.relative_to(source)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(target)
             goal += len(chunk)
-            while _files_in(out_dir, but_journal=old_journal) < goal and time.monotonic() < until:
+            until = time.monotonic() + _MOST_SECONDS
+            while _files_in(out_dir, but_journal=old_journal) < goal:
+                if time.monotonic() > until:
+                    return
                 time.sleep(0.02)
-        stop.set()
+
+    def feed_to_the_end() -> None:
+        try:
+            feed()
+        finally:
+            stop.set()
 
     samples_dir.mkdir(exist_ok=True)
-    feeder = threading.Thread(target=feed)
+    feeder = threading.Thread(target=feed_to_the_end)
     feeder.start()
     yield stop
     feeder.join()
