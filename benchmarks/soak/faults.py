@@ -21,7 +21,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import sqlalchemy as sa
 from confluent_kafka import Producer
 
-from benchmarks.soak.groups import FLEET, SAMPLES_TOPIC, samples_of
+from benchmarks.soak.groups import FLEET, SAMPLES_TOPIC
 from benchmarks.soak.stage import Stage
 from cli.spark_process import HUNG_AFTER_SECONDS as SPARK_HUNG_AFTER_SECONDS
 from collector.batches import SCHEMA_VERSION, VERSION_HEADER, batches_of
@@ -107,7 +107,7 @@ def sample_corrupt(at: Blow) -> None:
 
 def message_after_9999(at: Blow) -> None:
     """A sample of the year 10000 arrives on the topic."""
-    table = arrow_table(samples_of(at.stage.fleet.names[0], at.stage.clock.now(), since=at.stage.clock.shown_at))
+    table = arrow_table(at.stage.fleet.samples_of(at.stage.fleet.names[0], at.stage.clock.now()))
     beyond = pa.array([253_402_300_800_000_000] * table.num_rows, pa.timestamp("us", tz="UTC"))
     table = table.set_column(table.column_names.index("sampled_at"), table.schema.field("sampled_at"), beyond)
     sink = pa.BufferOutputStream()
@@ -129,7 +129,7 @@ def row_ahead(at: Blow) -> None:
     """A group's sample is 20 minutes ahead of the clock; the group is refused until the clock has reached it."""
     victim = at.dice.choice([name for name in at.stage.fleet.names if name not in at.stage.fleet.dead])
     minute = at.stage.clock.now() + _AHEAD
-    for batch in batches_of(list(samples_of(victim, minute, since=at.stage.clock.shown_at - timedelta(days=1)))[:2]):
+    for batch in batches_of(list(at.stage.fleet.samples_of(victim, minute))[:2]):
         _send(at.stage, batch.value)
     _until(lambda: at.stage.clock.now() > minute + timedelta(minutes=1))
 

@@ -9,20 +9,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented, not in __all__
 
 from benchmarks.soak.clock import Clock
 from collector.sample import OffsetSample
+from collector.sinks import write_samples
 from collector.topic import SamplePublisher
 from forecasting.columns import BASE_INTERVAL_SECONDS
 
 FLEET, REAL = "fleet", "real"
 SAMPLES_TOPIC = "soak.samples"
 PARTITIONS, MEMBERS = 2, 2
-# Enough for advice from the first cycle on.
-PAST = timedelta(hours=2)
 _MINUTE = timedelta(minutes=1)
 _ROUND = timedelta(seconds=BASE_INTERVAL_SECONDS)
 # A collector reads a second before the end of the interval.
@@ -37,26 +37,34 @@ def fleet_names(count: int) -> list[str]:
 
 
 class Fleet:
-    """Sends the samples of the groups that live, as the simulated time passes."""
+    """Sends the samples of the groups that live, as the simulated time passes; they exist since `since`."""
 
-    def __init__(self, bootstrap: str, names: Sequence[str], clock: Clock) -> None:
+    def __init__(self, bootstrap: str, names: Sequence[str], *, since: datetime) -> None:
         self.names, self.dead = tuple(names), set[str]()
-        self._bootstrap, self._clock = bootstrap, clock
+        self._bootstrap, self._since = bootstrap, since
+
+    def write_past(self, samples_dir: Path, *, until: datetime) -> None:
+        """Write the samples of the time before the soak, a file for each hour."""
+        at = self._since
+        while at < until:
+            minutes = [at + number * _MINUTE for number in range(min(60, round((until - at) / _MINUTE)))]
+            rows = (row for minute in minutes for name in self.names for row in self.samples_of(name, minute))
+            write_samples(rows, samples_dir)
+            at += timedelta(hours=1)
 
     @contextmanager
-    def sending(self) -> Iterator[None]:
-        """Send the past, then a message for each simulated minute until the block ends."""
+    def sending(self, clock: Clock) -> Iterator[None]:
+        """Send a message for each simulated minute until the block ends."""
         stop = threading.Event()
         with SamplePublisher(self._bootstrap, SAMPLES_TOPIC, client_config={}) as publish:
-            sent_until = _minute_of(self._clock.now()) - PAST
-            first = sent_until
+            sent_until = clock.shown_at
 
             def send() -> None:
                 nonlocal sent_until
                 while not stop.wait(0.1):
-                    while sent_until + _MINUTE <= self._clock.now() and not stop.is_set():
+                    while sent_until + _MINUTE <= clock.now() and not stop.is_set():
                         alive = [name for name in self.names if name not in self.dead]
-                        publish([row for name in alive for row in samples_of(name, sent_until, since=first)])
+                        publish([row for name in alive for row in self.samples_of(name, sent_until)])
                         sent_until += _MINUTE
 
             thread = threading.Thread(target=send)
@@ -67,8 +75,12 @@ class Fleet:
                 stop.set()
                 thread.join()
 
+    def samples_of(self, name: str, minute: datetime) -> Iterator[OffsetSample]:
+        """The samples of a group in the minute from `minute` on."""
+        return _samples_of(name, minute, since=self._since)
 
-def samples_of(name: str, minute: datetime, *, since: datetime) -> Iterator[OffsetSample]:
+
+def _samples_of(name: str, minute: datetime, *, since: datetime) -> Iterator[OffsetSample]:
     """The samples of a group in the minute from `minute` on; its offsets count from `since`."""
     number = int(name.rpartition("-")[2])
     level = _LEVEL * (1 + number % 7)
@@ -165,10 +177,6 @@ class RealGroups:
         for member in (member for of_group in members.values() for member in of_group):
             member.close()
         producer.flush(5)
-
-
-def _minute_of(at: datetime) -> datetime:
-    return at.replace(second=0, microsecond=0)
 
 
 def _wait(until: float, message: str) -> None:

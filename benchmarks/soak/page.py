@@ -23,15 +23,15 @@ at random and readers throughout. The page is made from one JSON document, which
   machine with {processors} processors (mean load {load:.1f}, other work included).
 - **What runs.** `lagcast up` and `lagcast land` as users start them. {real} of the groups have members on that Kafka,
   and `up` reads them itself. The samples of the others arrive each 15 s of the simulated time on a topic, as from
-  collectors elsewhere; `land` writes them to files, and Spark makes rows of them. Decisions are stored in PostgreSQL
-  and published on Kafka.
+  collectors elsewhere; `land` writes them to files, and Spark makes rows of them. Those of the {past:g} hours before
+  are there as files at the start. Decisions are stored in PostgreSQL and published on Kafka.
 - **How a day fits into {minutes:g} minutes.** The clock of both processes runs {rate:g} times as fast: it is read in
   one place, which is replaced, as is the wait between two rounds of the collector. All other waits are as in life, so
   that a time-out or a restart of Spark costs {rate:g} times as much of the simulated time. A cycle over {groups} groups
   takes what it takes: {cycles:,} cycles in all, one each {cycle_minutes:.0f} simulated minutes, each with all rows
   since the one before. For that the settings have `cycle_seconds` {cycle} and `freshness_limit_seconds`
   {freshness:g}, and no other.
-- **Not covered.** Days after the first, in which decisions are thinned out and files of samples merged; a cluster.
+- **Not covered.** Weeks, in which decisions are thinned out and the history of a group grows to 28 days; a cluster.
 """
 
 WORDS = """- *Ends*: processes that ended, and questions of `/livez` that were not answered with 200.
@@ -120,6 +120,7 @@ def _introduction(document: Document) -> str:
         load=document["mean_load"],
         real=document["real_groups"],
         rate=document["rate"],
+        past=document["past_hours"],
         cycles=document["cycles"],
         cycle_minutes=60.0 * document["simulated_hours"] / document["cycles"],
         cycle=CYCLE_SECONDS,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from benchmarks.soak.judge import Struck, judged, log_of
 from benchmarks.soak.stage import FRESHNESS_SECONDS, Stage, hours_of, staged, watched
 
 HOURS = 24.0
-# In the short form: nothing but the faults takes the time, one after the other.
-SHORT_RATE = 96.0
+# What is kept of a group grows for a day: what it and the shadows beside it have cost.
+PAST = timedelta(hours=26)
+# In the short form: nothing but the faults takes the time, one after the other; the past is enough for advice.
+SHORT_RATE, SHORT_PAST = 96.0, timedelta(hours=2)
 # Real seconds between the end of a fault and the next one, and those in which advice is waited for after one.
 _REST_SECONDS = (10.0, 40.0)
 _ADVICE_SECONDS, _SETTLING_SECONDS = 300.0, 90.0
@@ -64,7 +66,7 @@ class Soak:
 
 def soaked(*, minutes: float, seed: int, groups: int) -> dict[str, Any]:
     """Run the long form: a simulated day in so many minutes; its document."""
-    with _soaking(rate=HOURS * 60.0 / minutes, seed=seed, groups=groups, short=False) as soak:
+    with _soaking(rate=HOURS * 60.0 / minutes, past=PAST, seed=seed, groups=groups, short=False) as soak:
         waiting: list[Fault] = []
         while True:
             # Each fault once before any is repeated, so that a short run has had all of them.
@@ -78,20 +80,20 @@ def soaked(*, minutes: float, seed: int, groups: int) -> dict[str, Any]:
 
 def soaked_briefly(*, seed: int, groups: int) -> dict[str, Any]:
     """Run the short form: each fault once, in a random order, without rests; its document."""
-    with _soaking(rate=SHORT_RATE, seed=seed, groups=groups, short=True) as soak:
+    with _soaking(rate=SHORT_RATE, past=SHORT_PAST, seed=seed, groups=groups, short=True) as soak:
         for fault in soak.dice.sample(FAULTS, k=len(FAULTS)):
             soak.strike(fault)
     return soak.document
 
 
 @contextmanager
-def _soaking(*, rate: float, seed: int, groups: int, short: bool) -> Iterator[Soak]:
+def _soaking(*, rate: float, past: timedelta, seed: int, groups: int, short: bool) -> Iterator[Soak]:
     """A soak during the block; its document has the figures afterwards."""
     begun_at = commit()  # what runs is the code of the start, whatever is committed meanwhile
     dice = random.Random(seed)  # noqa: S311  # no secret depends on it
     with (
         tempfile.TemporaryDirectory(prefix="lagcast-soak-") as name,
-        staged(Path(name), groups=groups, rate=rate) as stage,
+        staged(Path(name), groups=groups, rate=rate, past=past) as stage,
     ):
         soak = Soak(stage=stage, dice=dice, short=short, begin=hours_of(stage))
         with watched(stage):
@@ -105,6 +107,7 @@ def _soaking(*, rate: float, seed: int, groups: int, short: bool) -> Iterator[So
             "seed": seed,
             "groups": groups,
             "rate": rate,
+            "past_hours": past / timedelta(hours=1),
             "freshness_limit_seconds": FRESHNESS_SECONDS * rate,
             "processors": os.cpu_count(),
             "mean_load": sum(loads) / len(loads),

@@ -44,7 +44,7 @@ _SHOWN_BEFORE = timedelta(days=3)
 # each restart of Spark, which takes its real seconds, if it was not as many times as long.
 CYCLE_SECONDS, FRESHNESS_SECONDS = 5, 600
 _LOOK_SECONDS = 5.0
-_START_SECONDS, _TO_END_SECONDS = 300.0, 60.0
+_START_SECONDS, _TO_END_SECONDS = 900.0, 60.0
 _READERS = 2
 _ALIVE = "alive"
 _PAUSE_SECONDS = 0.25
@@ -149,9 +149,12 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path, *, groups: int, rate: float) -> Iterator[Stage]:
-    """Everything, once each group of the fleet has had advice. Errors: TimeoutError, RuntimeError."""
-    clock = Clock(began_at=read_clock(), shown_at=read_clock() - _SHOWN_BEFORE, rate=rate)
+def staged(folder: Path, *, groups: int, rate: float, past: timedelta) -> Iterator[Stage]:
+    """Everything, once each group of the fleet, which has existed for `past`, has had advice.
+
+    Errors: TimeoutError, RuntimeError.
+    """
+    shown_at = (read_clock() - _SHOWN_BEFORE).replace(second=0, microsecond=0)
     real_count = max(2, groups // 30)
     with ExitStack() as ends:
         server = ends.enter_context(running_postgres())
@@ -159,8 +162,10 @@ def staged(folder: Path, *, groups: int, rate: float) -> Iterator[Stage]:
         create_topic(broker.address, SAMPLES_TOPIC, partitions=1)
         real = RealGroups(broker.address, [f"real-{number:02d}" for number in range(real_count)])
         ends.enter_context(real.at_work())
-        fleet = Fleet(broker.address, fleet_names(groups - real_count), clock)
-        ends.enter_context(fleet.sending())
+        fleet = Fleet(broker.address, fleet_names(groups - real_count), since=shown_at - past)
+        fleet.write_past(folder / "data" / "samples", until=shown_at)
+        clock = Clock(began_at=read_clock(), shown_at=shown_at, rate=rate)
+        ends.enter_context(fleet.sending(clock))
         words = {
             "land": ["land", "--topic", SAMPLES_TOPIC, "--out", str(folder / "data" / "samples")],
             "up": ["up", "--cluster", REAL, "--publish", PUBLISHED, "--port", "0", "--days", "1"],

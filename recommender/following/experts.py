@@ -15,6 +15,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
@@ -234,12 +235,15 @@ class Experts:
     def _service(self) -> Service:
         return Service(self._capacity, self._limit)
 
-    def _play(self, rows: FloatArray, spent: FloatArray) -> None:
-        """Play rows, (rows, fields of `CountedRow`), in the shadows of simple scalers."""
-        seconds, rate, followed, pod_seconds, late, slots, _ = (np.ascontiguousarray(column) for column in rows.T)
+    def _play(self, rows: NDArray[np.void], spent: FloatArray) -> None:
+        """Play rows, records with the fields of `CountedRow`, in the shadows of simple scalers."""
         played = PlayedRows(
-            *(seconds, rate, followed.astype(np.int64), pod_seconds, late),
-            account=slots.astype(np.int64) % SLOTS,
+            rows["seconds"].astype(np.float64),
+            rows["rate"].astype(np.float64),
+            rows["followed"].astype(np.int64),
+            rows["pod_seconds"].astype(np.float64),
+            rows["late_messages"].astype(np.float64),
+            account=rows["slot"].astype(np.int64) % SLOTS,
         )
         play_rows(self._tables, self._rules, self._shadows, played, self._service, spent)
 
@@ -424,7 +428,7 @@ class Experts:
         if not self._decided:
             self._decided, self._decided_after = True, self._seen_until
             self._replay()
-            known_seconds = float(self._rows.table[:, 0].sum())
+            known_seconds = float(self._rows.table["seconds"].sum(dtype=np.float64))
             unknown_hours = UNKNOWN_HOURS_OF_ALL * 0.5 ** (known_seconds / HALF_LIFE_SECONDS)
             self._regret = unknown_hours * self._cost_of_all_hours
             self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
@@ -460,7 +464,7 @@ class Experts:
         if self._followed is None and planner == self._planner:
             return
         place, backlog = requested(self._beside, planner), float(self._beside.backlog[planner].sum())
-        rate = float(self._rows.table[-1, 1]) if self._rows else 0.0
+        rate = float(self._rows.table["rate"][-1]) if self._rows else 0.0
         enough = rate <= self._capacity * float(self._tables.carried[place]) and backlog <= self._limit * rate
         if enough and self._since_plans_seconds[planner] < PLANS_EVERY_SECONDS:
             return

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from cost_model.shadows.playing import MOST_STARTING, Shadows, shadows_of
 from cost_model.shadows.tables import MoveTimes
-from forecasting.units import SECONDS_PER_DAY, FloatArray
+from forecasting.units import SECONDS_PER_DAY
 from recommender.following.lateness import StandstillState, StrengthState, Waits
 from recommender.ports import AccountPart
 
@@ -46,27 +47,31 @@ class CountedRow(NamedTuple):
     decided: bool
 
 
+# Every value to its last bit: a row spans whole seconds, a minute at most, and places of scalers are below 128.
+_ROW = np.dtype(list(zip(CountedRow._fields, ("f4", "f8", "i1", "f8", "f8", "i4", "?"), strict=True)))
+
+
 class CountedRows:
-    """Counted rows, oldest first, those without plans before the others: 56 B each, where an object takes 240."""
+    """Counted rows, oldest first, those without plans before the others: 34 B each, where an object takes 240."""
 
     def __init__(self) -> None:
-        self._table = np.zeros((64, len(CountedRow._fields)))
+        self._table = np.zeros(64, _ROW)
         self._begin = self._end = 0
 
     def __len__(self) -> int:
         return self._end - self._begin
 
     @property
-    def table(self) -> FloatArray:
-        """(rows, fields): all of them, a column for each field of `CountedRow`; valid until the next change."""
+    def table(self) -> NDArray[np.void]:
+        """(rows,): all of them, records with the fields of `CountedRow`; valid until the next change."""
         return self._table[self._begin : self._end]
 
     def append(self, row: CountedRow) -> None:
         """Add the newest row."""
         if self._end == len(self._table):
             kept = self.table
-            # No longer than twice what is remembered: a day of rows of 15 s takes 0.5 MB.
-            self._table = np.zeros((max(64, 2 * len(kept)), self._table.shape[1]))
+            # An eighth more than what is remembered: a day of rows of 15 s takes 0.2 MB.
+            self._table = np.zeros(64 + len(kept) * 9 // 8, _ROW)
             self._begin, self._end = 0, len(kept)
             self._table[: self._end] = kept
         self._table[self._end] = row
@@ -74,24 +79,17 @@ class CountedRows:
 
     def forget(self, slot: int) -> None:
         """Drop the rows of this slot and of those before it."""
-        self._begin += int(np.searchsorted(self.table[:, _SLOT_COLUMN], slot, side="right"))
+        self._begin += int(np.searchsorted(self.table["slot"], slot, side="right"))
 
     def without_plans(self) -> int:
         """The number of rows, the first ones, that came before there were plans."""
-        return int(np.searchsorted(self.table[:, _DECIDED_COLUMN], 1.0))
+        return int(np.searchsorted(self.table["decided"], v=True))
 
     def decided_in(self, slot: int) -> tuple[CountedRow, ...]:
         """The rows of a slot for which there were plans."""
         table = self.table[self.without_plans() :]
-        slots = table[:, _SLOT_COLUMN]
-        begin, end = (int(np.searchsorted(slots, slot, side=side)) for side in ("left", "right"))
-        return tuple(
-            CountedRow(seconds, rate, int(followed), pod_seconds, late, int(of), decided=bool(decided))
-            for seconds, rate, followed, pod_seconds, late, of, decided in table[begin:end].tolist()
-        )
-
-
-_SLOT_COLUMN, _DECIDED_COLUMN = CountedRow._fields.index("slot"), CountedRow._fields.index("decided")
+        begin, end = (int(np.searchsorted(table["slot"], slot, side=side)) for side in ("left", "right"))
+        return tuple(map(CountedRow._make, table[begin:end].tolist()))
 
 
 class SteeredState(NamedTuple):

@@ -132,7 +132,7 @@ def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple
         rows.forget(slot - 2)
         known = [each for each in known if each.slot > slot - 2]
     assert len(rows) == len(known)
-    assert rows.table.tolist() == [[*map(float, each)] for each in known]
+    assert rows.table.tolist() == known
     assert rows.without_plans() == sum(not each.decided for each in known)
     for one in range(slot - 3, slot + 1):
         assert rows.decided_in(one) == tuple(each for each in known if each.decided and each.slot == one)
