@@ -1,6 +1,7 @@
 """Observations of one consumer group: single rows, and the minute series that forecasters read."""
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, nan
@@ -60,10 +61,11 @@ class GroupInterval:
 class History:
     """One group's past up to `end_at`: minute series for the forecasters, the newest base rows for the decision.
 
-    Shapes: the series have one value per minute, equal lengths; value i covers the minute that ends at
-    `end_at - (len - 1 - i) minutes`. Units are in the names. NaN marks a minute without data; it never leaves these
-    arrays. `recent` holds the base rows of the last 15 minutes, oldest first. Arrays are read-only.
-    `peak_messages_per_second` is, per minute, the highest base-interval rate inside it, which a minute's mean hides.
+    Shapes: the series have one value per minute; value i covers the minute that ends at `end_at - (len - 1 - i)
+    minutes`. Their lengths are equal, but for a past of more than eight days, of which only the produce rate is known.
+    Units are in the names. NaN marks a minute without data; it never leaves these arrays. `recent` holds the base rows
+    of the last 15 minutes, oldest first. Arrays are read-only. `peak_messages_per_second` is, per minute, the highest
+    base-interval rate inside it, which a minute's mean hides.
     """
 
     cluster: str
@@ -80,52 +82,56 @@ class History:
 
     @property
     def minutes(self) -> int:
-        """The number of minutes in the series, gaps included."""
+        """The number of minutes of produce rates, gaps included."""
         return len(self.produce_messages_per_second)
 
     def last(self, minutes: int) -> "History":
         """The newest `minutes` of the history; all of it if it is shorter."""
-        return self._only(slice(max(0, self.minutes - minutes), self.minutes))
+        return self._only(lambda series: series[max(0, len(series) - minutes) :])
 
     def until(self, index: int) -> "History":
         """The history as of the end of minute `index`: nothing later, no base rows."""
-        end_at = self.end_at - timedelta(minutes=self.minutes - 1 - index)
-        return replace(self._only(slice(0, index + 1)), end_at=end_at, recent=())
+        later = self.minutes - 1 - index
+        known = self._only(lambda series: series[: max(0, len(series) - later)])
+        return replace(known, end_at=self.end_at - timedelta(minutes=later), recent=())
 
-    def _only(self, kept: slice) -> "History":
+    def _only(self, part_of: Callable[[FloatArray], FloatArray]) -> "History":
         return replace(
             self,
-            produce_messages_per_second=self.produce_messages_per_second[kept],
-            peak_messages_per_second=self.peak_messages_per_second[kept],
-            consume_messages_per_second=self.consume_messages_per_second[kept],
-            lag_messages=self.lag_messages[kept],
-            members=self.members[kept],
-            in_rebalance=self.in_rebalance[kept],
-            busy_ratio=self.busy_ratio[kept],
+            produce_messages_per_second=part_of(self.produce_messages_per_second),
+            peak_messages_per_second=part_of(self.peak_messages_per_second),
+            consume_messages_per_second=part_of(self.consume_messages_per_second),
+            lag_messages=part_of(self.lag_messages),
+            members=part_of(self.members),
+            in_rebalance=part_of(self.in_rebalance),
+            busy_ratio=part_of(self.busy_ratio),
         )
 
 
-_SERIES = ("produce", "peak", "consume", "lag", "members", "in_rebalance", "busy")
+# Of the produce rate forecasters know weeks. Of the rest a week of members is used, and the last day that is known.
+PRODUCE_MINUTES, OTHER_MINUTES = 28 * 1440, 8 * 1440
+_OTHERS = ("peak", "consume", "lag", "members", "in_rebalance", "busy")
 _RECENT_SECONDS = 900
-# Room beyond the length kept: the window of a full buffer moves once a day.
-_SPARE_MINUTES = 1440
+# Room beyond the length kept: the window of a full buffer moves four times a day.
+_SPARE_MINUTES = 360
 
 
 class HistoryBuffer:
     """Collects base rows of one group in time order and gives its `History` at any moment, without copying the past.
 
-    Keeps the last `max_minutes` minutes. A minute is closed by the row that ends with it, or by a row after it; the
-    minutes of a gap are NaN. The mean of a minute is weighted by its rows' lengths.
+    Keeps the last `produce_minutes` minutes of the produce rate, and the last `other_minutes` of all else. A minute is
+    closed by the row that ends with it, or by a row after it; the minutes of a gap are NaN. The mean of a minute is
+    weighted by its rows' lengths.
     Errors: ValueError on a row of another group, older than the last one, or longer than a minute.
     """
 
-    def __init__(self, cluster: str, group: str, *, max_minutes: int = 28 * 1440) -> None:
+    def __init__(
+        self, cluster: str, group: str, *, produce_minutes: int = PRODUCE_MINUTES, other_minutes: int = OTHER_MINUTES
+    ) -> None:
         self.cluster = cluster
         self.group = group
-        self._max_minutes = max_minutes
-        # Grows with the known rows: 28 days are 2 MB, and most of a thousand groups may be an hour old.
-        self._values = np.empty((len(_SERIES), 0))
-        self._filled = 0
+        self._produce_minutes, self._other_minutes = produce_minutes, min(other_minutes, produce_minutes)
+        self._forget()
         self._last_minute: int | None = None  # minutes since the epoch at which the last closed minute ended
         self._open: list[GroupInterval] = []
         self._recent: deque[GroupInterval] = deque()
@@ -148,9 +154,8 @@ class HistoryBuffer:
         """The history up to the last closed minute, or None before the first one."""
         if self._last_minute is None:
             return None
-        window = slice(max(0, self._filled - self._max_minutes), self._filled)
-        values = (read_only(series[window]) for series in self._values)
-        produce, peak, consume, lag, members, in_rebalance, busy = values
+        (produce,), others = self._produced.known, self._others.known
+        peak, consume, lag, members, in_rebalance, busy = others
         return History(
             cluster=self.cluster,
             group=self.group,
@@ -177,25 +182,53 @@ class HistoryBuffer:
             message = f"row ends at {row.interval_end_at.isoformat()}, not after the last one, {last}"
             raise ValueError(message)
 
+    def _forget(self) -> None:
+        self._produced = _Minutes(1, most=self._produce_minutes)
+        self._others = _Minutes(len(_OTHERS), most=self._other_minutes)
+
     def _close(self) -> None:
         rows, self._open = self._open, []
         minute = _minute_ending(rows[-1].interval_end_at)
         gap = 0 if self._last_minute is None else minute - self._last_minute - 1
-        if gap >= self._max_minutes:
-            # Nothing before it is needed any longer; a new array, because callers may hold a view of this one.
-            self._values, self._filled, gap = np.empty((len(_SERIES), 0)), 0, 0
+        if gap >= self._produce_minutes:  # nothing before it is needed any longer
+            self._forget()
+            gap = 0
+        produced, *others = _minute_values(rows)
+        self._produced.append([produced], gap=gap)
+        self._others.append(others, gap=gap)
+        self._last_minute = minute
+
+
+class _Minutes:
+    """The last minutes of some series, `most` of them."""
+
+    def __init__(self, series: int, *, most: int) -> None:
+        self._most = most
+        # Grows with the known minutes: 0.9 MB in all for four weeks, and most of a thousand groups may be an hour old.
+        self._values = np.empty((series, 0))
+        self._filled = 0
+
+    @property
+    def known(self) -> Sequence[FloatArray]:
+        """Each series, read-only."""
+        window = slice(max(0, self._filled - self._most), self._filled)
+        return [read_only(series[window]) for series in self._values]
+
+    def append(self, values: Sequence[float], *, gap: int) -> None:
+        """Add a minute after so many of which nothing is known."""
+        if gap >= self._most:  # a new array, because callers may hold a view of this one
+            self._values, self._filled, gap = np.empty((len(self._values), 0)), 0, self._most - 1
         if self._filled + gap + 1 > self._values.shape[1]:
             self._make_room(gap + 1)
         self._filled += gap
-        self._values[:, self._filled] = _minute_values(rows)
+        self._values[:, self._filled] = values
         self._filled += 1
-        self._last_minute = minute
 
     def _make_room(self, minutes: int) -> None:
         """Copy the part that is still needed to a larger array; callers keep their views of the old one."""
-        kept = min(self._filled, self._max_minutes - minutes)
-        room = min(2 * (kept + minutes), self._max_minutes + _SPARE_MINUTES)
-        values = np.full((len(_SERIES), room), np.nan)
+        kept = min(self._filled, self._most - minutes)
+        room = min(2 * (kept + minutes), self._most + _SPARE_MINUTES)
+        values = np.full((len(self._values), room), np.nan)
         values[:, :kept] = self._values[:, self._filled - kept : self._filled]
         self._values, self._filled = values, kept
 

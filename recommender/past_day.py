@@ -50,16 +50,20 @@ def observed_day(history: History) -> Iterator[ObservedMinute]:
 
 def first_seen_at(history: History) -> datetime | None:
     """The begin of the first minute of which anything was seen; None where nothing was."""
-    seen = _seen(history)
-    if not seen.size:
-        return None
-    return history.end_at - timedelta(seconds=MINUTE_SECONDS * (history.minutes - int(seen[0])))
+    seen = (np.flatnonzero(~np.isnan(series)) - series.size for series in _series(history))
+    oldest = min((int(minutes[0]) for minutes in seen if minutes.size), default=None)
+    return None if oldest is None else history.end_at + timedelta(seconds=MINUTE_SECONDS * oldest)
 
 
-def _seen(history: History) -> IntArray:
-    """The minutes of which anything was seen, by their place in the history."""
-    series = (history.produce_messages_per_second, history.consume_messages_per_second)
-    return np.flatnonzero(~np.isnan(np.vstack([*series, history.lag_messages, history.members])).all(axis=0))
+def _seen(day: History) -> IntArray:
+    """The minutes of a day of which anything was seen, by their place."""
+    return np.flatnonzero(~np.isnan(np.vstack(_series(day))).all(axis=0))
+
+
+def _series(history: History) -> tuple[FloatArray, ...]:
+    """What a minute that was seen has one of, at least."""
+    produced, consumed = history.produce_messages_per_second, history.consume_messages_per_second
+    return produced, consumed, history.lag_messages, history.members
 
 
 def _lag_seconds(lag_messages: FloatArray, produced: FloatArray) -> FloatArray:

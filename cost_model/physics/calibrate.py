@@ -94,8 +94,10 @@ def _trailing_mean(values: FloatArray, *, minutes: int) -> FloatArray:
 
 def _look_back(history: History) -> slice:
     """As many minutes as contain a day of known ones: unobserved minutes do not shorten the memory."""
-    known = np.flatnonzero(np.isfinite(history.consume_messages_per_second))
-    return slice(int(known[-LOOK_BACK_MINUTES:][0]) if known.size else 0, None)
+    known = np.isfinite(history.consume_messages_per_second)
+    first = int(np.flatnonzero(known)[-LOOK_BACK_MINUTES:][0]) if known.any() else 0
+    # Counted from the end: more is known of the produce rate.
+    return slice(first - known.size, None) if known.size else slice(0)
 
 
 def capacity_seen(history: History, profile: GroupProfile, *, drains: Sequence[Drain] = ()) -> Capacity | None:

@@ -71,8 +71,12 @@ def nonsense(forecast: Forecast, history: History) -> ForecasterFailure | None:
     lowest, highest = float(paths.min()), float(paths.max())
     if lowest < 0.0:
         return ForecasterFailure(f"it forecast {lowest:,.0f} messages/s, less than none")
-    known = history.peak_messages_per_second[np.isfinite(history.peak_messages_per_second)]
-    seen = max(float(known.max(initial=0.0)), LEAST_HIGHEST_MESSAGES_PER_SECOND)
+    # Minutes are known for longer than the peaks in them.
+    known = [
+        series[np.isfinite(series)]
+        for series in (history.produce_messages_per_second, history.peak_messages_per_second)
+    ]
+    seen = max(LEAST_HIGHEST_MESSAGES_PER_SECOND, *(float(series.max(initial=0.0)) for series in known))
     if highest > ABSURD_FACTOR * seen:
         return ForecasterFailure(
             f"it forecast {highest:,.0f} messages/s where {seen:,.0f} is the most that was ever seen"

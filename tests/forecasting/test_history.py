@@ -79,8 +79,8 @@ def test_unknown_rates_do_not_pull_a_minute_down() -> None:
 
 
 def test_a_returned_history_stays_the_same_while_the_window_moves_on() -> None:
-    """Only the last `max_minutes` are kept, and an older view keeps its numbers and refuses writes."""
-    buffer = HistoryBuffer("c", "orders", max_minutes=3)
+    """Only the last `produce_minutes` are kept, and an older view keeps its numbers and refuses writes."""
+    buffer = HistoryBuffer("c", "orders", produce_minutes=3)
     early = None
     for minute in range(1, 20):
         buffer.append(row(60 * minute, float(minute), interval_seconds=60))
@@ -99,11 +99,16 @@ def test_a_returned_history_stays_the_same_while_the_window_moves_on() -> None:
 @given(
     st.lists(st.one_of(st.integers(1, 4), st.integers(1, 900)), min_size=1, max_size=40),
     st.one_of(st.integers(1, 4), st.integers(1, 700)),
+    st.one_of(st.integers(1, 4), st.integers(1, 700)),
 )
-@example([1, 2, 3, 2], 2)  # a gap after one that was longer than the window
-def test_the_window_holds_the_newest_minutes_with_any_gaps(steps: list[int], most: int) -> None:
-    """Minutes `steps` apart in a window of `most` give the same as the end of a plain list of all minutes."""
-    buffer = HistoryBuffer("c", "orders", max_minutes=most)
+@example([1, 2, 3, 2], 2, 2)  # a gap after one that was longer than the window
+@example([1, 5, 1], 9, 4)  # a gap as long as one window, and not the other
+def test_the_window_holds_the_newest_minutes_with_any_gaps(steps: list[int], most: int, others: int) -> None:
+    """Minutes `steps` apart in a window of `most` give the same as the end of a plain list of all minutes.
+
+    So do the other series in theirs.
+    """
+    buffer = HistoryBuffer("c", "orders", produce_minutes=most, other_minutes=others)
     minutes: list[float] = []
     given_out: list[FloatArray] = []
     were: list[list[float]] = []
@@ -116,6 +121,7 @@ def test_the_window_holds_the_newest_minutes_with_any_gaps(steps: list[int], mos
         assert history is not None
         given_out.append(history.produce_messages_per_second)
         were.append(given_out[-1].tolist())
+        np.testing.assert_array_equal(history.peak_messages_per_second, given_out[-1][-others:])
     for view, was in zip(given_out, were, strict=True):
         np.testing.assert_array_equal(view, was)
     expected = minutes[-most:]
@@ -125,8 +131,24 @@ def test_the_window_holds_the_newest_minutes_with_any_gaps(steps: list[int], mos
     np.testing.assert_array_equal(given_out[-1], expected)
 
 
+def test_what_is_known_for_longer_than_the_rest_is_cut_at_the_same_instants() -> None:
+    """Of 12 minutes of rates and 5 of all else: the newest 7, and what was known five minutes ago."""
+    buffer = HistoryBuffer("c", "orders", produce_minutes=12, other_minutes=5)
+    for minute in range(1, 13):
+        buffer.append(row(60 * minute, float(minute), interval_seconds=60))
+    history = buffer.history()
+    assert history is not None
+    newest, known = history.last(7), history.until(6)
+    assert newest.produce_messages_per_second.tolist() == [6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]
+    assert newest.peak_messages_per_second.tolist() == [8.0, 9.0, 10.0, 11.0, 12.0]
+    assert known.produce_messages_per_second.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    assert known.peak_messages_per_second.tolist() == []
+    assert known.end_at == history.end_at - timedelta(minutes=5)
+    assert history.until(7).peak_messages_per_second.tolist() == [8.0]
+
+
 def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
-    """Two hundred groups of an hour each: 2 MB, of the 400 that four weeks of each would take."""
+    """Two hundred groups of an hour each: 2 MB, of the 180 that four weeks of each would take."""
     tracemalloc.start()
     buffers = [HistoryBuffer("c", "orders") for _ in range(200)]
     for buffer in buffers:

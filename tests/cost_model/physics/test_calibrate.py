@@ -176,6 +176,9 @@ def test_in_the_first_half_hour_a_drained_backlog_is_no_capacity_beyond_what_was
     """800/s are committed while 400/s come, from a backlog that is gone: the group has kept up with 50 each."""
     history = replace(_day(np.full(10, 800.0)), produce_messages_per_second=np.full(10, 400.0))
     assert _seen(history) == (50.0, "lower_bound")
+    # Produce rates are known for longer than the rest.
+    longer = np.concatenate([np.full(20, 4000.0), history.produce_messages_per_second])
+    assert _seen(replace(history, produce_messages_per_second=longer)) == (50.0, "lower_bound")
 
 
 @pytest.mark.parametrize("minutes", [3, 29, 30, 1300])
