@@ -158,6 +158,7 @@ class Service:
                 known_groups=self._known_groups,
                 borders=self.borders,
                 owns=self._options.shard.owns,
+                is_stopped=self.stop.is_set,
                 deciding=self._deciding,
             )
             instants = as_rows_come(

@@ -88,13 +88,14 @@ def recommender(
     borders: "Borders | None" = None,
     deciding: Event | None = None,
     owns: Callable[[str, str], bool] = lambda *_: True,
+    is_stopped: Callable[[], bool] = lambda: False,
     pooling: "Pooling | None" = None,
 ) -> "Recommender":
     """The loop over the groups of `table`, which decides by `settings` and keeps its decisions in `store`.
 
     `workloads` tell of the pods that run the groups, where a cluster is followed. `owns` is true for the groups of the
-    table that are decided. `known_groups` are those that the REST service of the same process reads, if there is one.
-    `pooling`: another way to share lessons than among these groups.
+    table that are decided. A cycle ends early once `is_stopped`. `known_groups` are those that the REST service of the
+    same process reads, if there is one. `pooling`: another way to share lessons than among these groups.
     """
     from cost_model.physics.pooling import pooled_by_kind
     from recommender.adapters.time_limit import TimeLimit
@@ -121,6 +122,7 @@ def recommender(
         settings_of=decision_of,
         namespace_of=settings.namespace_of,
         owns=owns,
+        is_stopped=is_stopped,
         store=store,
         publishers=publishers,
         obstacles=obstacles,

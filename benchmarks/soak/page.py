@@ -34,7 +34,8 @@ at random and readers throughout. The page is made from one JSON document, which
 - **Not covered.** Weeks, in which decisions are thinned out and the history of a group grows to 28 days; a cluster.
 """
 
-WORDS = """- *Ends*: processes that ended, and questions of `/livez` that were not answered with 200.
+WORDS = """- *Ends*: processes that ended, or did not end within a minute of SIGTERM when all was over, and questions of
+  `/livez` that were not answered with 200.
 - *Decisions of a cycle*: each cycle has a decision, advice or a refusal, for each group; the figure is the least.
 - *Lost*: advice that was published or answered by REST and is not in the store; decisions in the store that were not
   published, but for those that a line counts, as not delivered within 30 s while the broker was away, and one at each

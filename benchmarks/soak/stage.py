@@ -121,13 +121,17 @@ class Stage:
             return frozenset()
 
     def end(self) -> dict[str, int]:
-        """End the processes as an operator does; the codes of those that had ended before."""
+        """End the processes as an operator does; the codes of those that had ended before, or had to be killed."""
         started = {"up": self.up, "land": self.land}
         ended = {name: code for name, process in started.items() if (code := process.poll()) is not None}
         for process in started.values():
             process.terminate()
-        for process in started.values():
-            process.wait(_TO_END_SECONDS)
+        for name, process in started.items():
+            try:
+                process.wait(_TO_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                ended[name] = process.wait()
         return ended
 
     def roles(self) -> dict[str, list[psutil.Process]]:

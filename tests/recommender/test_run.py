@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from math import isclose
 from pathlib import Path
+from threading import Event
 from time import perf_counter
 from unittest.mock import Mock
 
@@ -84,6 +85,35 @@ def test_a_decision_is_kept_and_published(
     assert isinstance(decision, Recommendation)
     assert store_of(loop).latest("c", "orders") == decision
     assert received.decisions == [decision]
+
+
+def test_a_cycle_ends_after_the_group_in_which_it_is_stopped(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """What was decided until then is stored and published; nothing is reported or tidied, and no other group opened."""
+    groups = [f"g{number}" for number in range(9)]
+    received, reports = RecordingPublisher(), list[Sequence[Decision]]()
+    loop = make(Rows([replace(row, group=group) for group in groups for row in hour]), [received])
+    stopped, profile_of = Event(), loop.profile_of
+
+    def stopping(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        if group == "g3":
+            stopped.set()
+        return profile_of(cluster, group, observed)
+
+    run_forever(loop, instants=iter([now]))
+    loop.is_stopped, loop.profile_of = stopped.is_set, stopping
+    assert len(received.decisions) == 9
+    later = now + timedelta(minutes=1)
+    run_forever(loop, instants=iter([later]), report=lambda decisions, **_: reports.append(decisions))
+    told = [decision.group for decision in received.decisions]
+    assert told == [*groups, *groups[:4]]
+    newest = [store_of(loop).latest("c", group) for group in groups]
+    assert [isinstance(each, Recommendation) and each.issued_at for each in newest] == [later] * 4 + [now] * 5
+    assert reports == []
+    loop.start_anew()
+    run_forever(loop, instants=iter([later + timedelta(minutes=1)]))
+    assert [decision.group for decision in received.decisions] == told
 
 
 @pytest.mark.parametrize(
