@@ -48,7 +48,8 @@ _NEW_GROUP = timedelta(hours=2)
 _GONE_AFTER = timedelta(days=1)
 # A file that could not be read is tried again when the table has grown so often: five minutes of live rows.
 _TRIED_AGAIN_AFTER_VERSIONS = 20
-# Rows of several groups that are held at once as objects, 50 MB, whose places long-lived objects then share.
+# Rows of several groups that are held at once as objects, 50 MB: what is allocated between them, and stays, keeps their
+# memory from being given back.
 _ROWS_AT_ONCE = 100_000
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
