@@ -1,7 +1,7 @@
 """The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change."""
 
 import tracemalloc
-from dataclasses import fields
+from dataclasses import FrozenInstanceError, fields
 from datetime import UTC, datetime, timedelta
 from types import NoneType
 from typing import get_args, get_type_hints
@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forecasting.columns import GROUP_INTERVALS
-from forecasting.history import GroupInterval, HistoryBuffer
+from forecasting.history import GroupInterval, HistoryBuffer, intervals_from_columns
 from forecasting.units import FloatArray
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -76,6 +76,21 @@ def test_unknown_rates_do_not_pull_a_minute_down() -> None:
     history = buffer.history()
     assert history is not None
     np.testing.assert_array_equal(history.produce_messages_per_second, [20.0, np.nan])
+
+
+def test_rows_from_columns_are_those_of_the_constructor() -> None:
+    """Equal, frozen and without a shared value; columns that lack a field or differ in length are refused."""
+    made = [row(15, 1.0), row(30, None), row(45, 2.5, group="other")]
+    names = [field.name for field in fields(GroupInterval)]
+    columns = {name: [getattr(each, name) for each in made] for name in names}
+    rows = intervals_from_columns(columns)
+    assert rows == made
+    assert [hash(each) for each in rows] == [hash(each) for each in made]
+    with pytest.raises(FrozenInstanceError):
+        rows[0].group = "changed"  # type: ignore[misc]
+    for wrong in ({**columns, "group": ["one"]}, {name: columns[name] for name in names[1:]}):
+        with pytest.raises(ValueError, match="columns of one length"):
+            intervals_from_columns(wrong)
 
 
 def test_a_returned_history_stays_the_same_while_the_window_moves_on() -> None:
