@@ -17,7 +17,7 @@ from spark_features.rollups import rollup
 from spark_features.samples import FeaturesError, SampleFiles, find_samples, reading, require_folder
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
 from spark_features.session import submitted_session
-from spark_features.table import Part, fresh_folder, parts_in, read_manifest, swap, writing
+from spark_features.table import ROW_GROUP_BYTES, Part, fresh_folder, parts_in, read_manifest, swap, writing
 from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
 _log = structlog.get_logger(__name__)
@@ -122,7 +122,8 @@ def _by_day(rows: DataFrame, *levels: str, folder: Path) -> None:
         rows.withColumn("date", day)
         .repartition("date")
         .sortWithinPartitions(*levels, "cluster", "group", "interval_end_at")
-        .write.partitionBy(*levels)
+        .write.option("parquet.block.size", ROW_GROUP_BYTES)
+        .partitionBy(*levels)
         .parquet(str(folder))
     )
 

@@ -22,7 +22,16 @@ from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
 from spark_features.recent import Marks, after_marks, marks_at, microseconds, newest_ends
 from spark_features.rollups import rollup
 from spark_features.schema import GROUP_INTERVALS_ARROW, GROUP_INTERVALS_SCHEMA
-from spark_features.table import Followed, Part, fresh_folder, parts_in, read_manifest, swap
+from spark_features.table import (
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS,
+    Followed,
+    Part,
+    fresh_folder,
+    parts_in,
+    read_manifest,
+    swap,
+)
 
 # Most parts of a day of one interval length; beyond it the newest ones, at least MERGED_PARTS, are merged.
 MOST_PARTS = 16
@@ -128,7 +137,8 @@ class GrowingTable:
         day = folder / f"interval_seconds={parts[0].interval_seconds}" / f"date={parts[0].date}"
         folders = [str(self._out_dir / part.folder) for part in parts]
         rows = self._spark.read.schema(GROUP_INTERVALS_SCHEMA).parquet(*folders)
-        rows.coalesce(1).sortWithinPartitions(*(name for name, _ in _ORDER)).write.parquet(str(day))
+        in_order = rows.coalesce(1).sortWithinPartitions(*(name for name, _ in _ORDER))
+        in_order.write.option("parquet.block.size", ROW_GROUP_BYTES).parquet(str(day))
         (merged,) = parts_in(self._out_dir, folder)
         # At the position of the oldest of them: parts of a day stay in the order of their ages.
         position = self._manifest.parts.index(parts[0])
@@ -231,7 +241,7 @@ def _write(rows: pa.Table, folder: Path, *, name: str) -> int:
         path = folder / f"interval_seconds={seconds}" / f"date={day}" / f"{name}.parquet"
         path.parent.mkdir(parents=True)
         with path.open("wb") as file:
-            pq.write_table(rows.filter(of_day), file)
+            pq.write_table(rows.filter(of_day), file, row_group_size=ROW_GROUP_ROWS)
             # Without this a power cut can leave the manifest with an empty file.
             file.flush()
             os.fsync(file.fileno())

@@ -63,6 +63,24 @@ def test_a_run_reports_its_rows_and_a_second_run_writes_the_same(
 
 
 @pytest.mark.spark
+def test_a_day_is_written_in_row_groups_of_a_few_groups_each(
+    spark: SparkSession, folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader of one group skips the others: no group's rows are in more than two of several row groups."""
+    monkeypatch.setattr(batch, "ROW_GROUP_BYTES", 4096)
+    names = [f"group-{number:02d}" for number in range(40)]
+    seen = [sampled(15 * n + 14, 977 * n, 971 * n, group=name) for name in names for n in range(40)]
+    write_samples(seen, folder / "samples")
+    build_features(spark, folder / "samples", folder / "out")
+    (part,) = [part for part in read_manifest(folder / "out").parts if part.interval_seconds == 15]
+    (path,) = (folder / "out" / part.folder).glob("*.parquet")
+    file = pq.ParquetFile(path)
+    held = [set(file.read_row_group(place, ["group"])["group"].to_pylist()) for place in range(file.num_row_groups)]
+    assert len(held) > 4
+    assert all(sum(name in names_of for names_of in held) <= 2 for name in names)
+
+
+@pytest.mark.spark
 def test_one_day_alone_gives_the_rows_that_all_days_give(
     spark: SparkSession, folder: Path, night: list[OffsetSample]
 ) -> None:
