@@ -13,6 +13,7 @@ group, read without a JVM. Prints a table in Markdown.
 """
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -118,7 +119,10 @@ class Own:
         folder = self._format.fresh_folder(self._folder, version=before.feature_table_version + 1)
         path = folder / "interval_seconds=15" / f"date={rows['date'][0]}" / "added.parquet"
         path.parent.mkdir(parents=True)
-        pq.write_table(rows.drop_columns(["date"]), path)
+        with path.open("wb") as file:
+            pq.write_table(rows.drop_columns(["date"]), file)
+            file.flush()
+            os.fsync(file.fileno())
         self._swap((*before.parts, *self._format.parts_in(self._folder, folder)))
 
     def compact(self) -> bool:
