@@ -183,7 +183,7 @@ class Recommender:
                 if self.is_stopped():
                     break
                 resting = self._long_decisions.resting(group, now=now)
-                if resting is not None and not self._is_stopped(group, obstacles, now=now):
+                if resting is not None and not self._has_to_be_told(group, obstacles, now=now):
                     decisions.append(resting)
                 else:
                     made[group] = self._step(group, obstacles.get(group), times, now=now, opened=opened, newest=newest)
@@ -242,7 +242,7 @@ class Recommender:
             self.borders.passed("step", "histories")
         return sorted(group for group in {*found, *obstacles} if self.owns(*group))
 
-    def _is_stopped(self, group: Group, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> bool:
+    def _has_to_be_told(self, group: Group, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> bool:
         """True if this cycle has to say so of the group, however long its decisions take."""
         return bool(self._outage) or group in obstacles or self._hold_on(group, now=now) is not None
 

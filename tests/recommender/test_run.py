@@ -94,9 +94,10 @@ def test_a_cycle_ends_after_the_group_in_which_it_is_stopped(
     groups = [f"g{number}" for number in range(9)]
     received, reports = RecordingPublisher(), list[Sequence[Decision]]()
     loop = make(Rows([replace(row, group=group) for group in groups for row in hour]), [received])
-    stopped, profile_of = Event(), loop.profile_of
+    stopped, profile_of, asked = Event(), loop.profile_of, list[str]()
 
     def stopping(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        asked.append(group)
         if group == "g3":
             stopped.set()
         return profile_of(cluster, group, observed)
@@ -112,7 +113,9 @@ def test_a_cycle_ends_after_the_group_in_which_it_is_stopped(
     assert [isinstance(each, Recommendation) and each.issued_at for each in newest] == [later] * 4 + [now] * 5
     assert reports == []
     loop.start_anew()
+    asked.clear()
     run_forever(loop, instants=iter([later + timedelta(minutes=1)]))
+    assert asked == []
     assert [decision.group for decision in received.decisions] == told
 
 
