@@ -115,8 +115,9 @@ bench-stream: $(READY) ## seconds from a sample file to its rows in the feature 
 bench-value: $(READY) ## what better forecasts could still save, in replayed money: make bench-value TRACES=DIR SEEDS=3 JOBS=2
 	@$(BIN)/python -m benchmarks.decisions.value $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
 
-bench-nothing-set: $(READY) ## what it costs to set nothing but bounds: make bench-nothing-set TRACES=DIR JOBS=2
-	@$(BIN)/python -m benchmarks.decisions.nothing_set $(if $(TRACES),--traces "$(TRACES)") --jobs $(JOBS)
+bench-nothing-set: SEEDS := 3
+bench-nothing-set: $(READY) ## what it costs to set nothing but bounds: make bench-nothing-set TRACES=DIR SEEDS=3 JOBS=2
+	@$(BIN)/python -m benchmarks.decisions.nothing_set $(if $(TRACES),--traces "$(TRACES)") --seeds $(SEEDS) --jobs $(JOBS)
 
 bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scrapes instead of Kafka itself
 	@$(BIN)/python -m benchmarks.decisions.scrapes

@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cost_model.physics.capacity import LEAST_COMMITS, SATURATED_LAG_SECONDS, BoolArray, CapacityBelief
+from cost_model.physics.capacity import (
+    LEAST_COMMITS,
+    SATURATED_LAG_SECONDS,
+    WINDOW_SPREAD,
+    BoolArray,
+    CapacityBelief,
+)
 from cost_model.physics.drains import Drain
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, History
@@ -125,7 +131,7 @@ def capacity_seen(history: History, profile: GroupProfile, *, drains: Sequence[D
         found = belief.capacity(Seconds(minutes_since * MINUTE_SECONDS))
         if found is not None:
             return found
-    return _by_busy_time(rates, history, profile) or _at_least(rates, history, profile)
+    return _by_busy_time(rates, history, profile) or _at_least(rates, shown, history, profile)
 
 
 class _Shown(NamedTuple):
@@ -221,12 +227,13 @@ def _by_busy_time(rates: FloatArray, history: History, profile: GroupProfile) ->
     )
 
 
-def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Capacity | None:
+def _at_least(rates: FloatArray, shown: _Shown, history: History, profile: GroupProfile) -> Capacity | None:
     """The capacity that every replica has shown within a day, and a step beyond it.
 
     Planning a step beyond the highest rate seen shows more, step by step, until a window is saturated or the load needs
     no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
-    Where a probe has fallen behind at what was shown, that is the limit, and no step is added.
+    Where a probe has fallen behind at what was shown, that is the limit, and no step is added. So it is where saturated
+    windows, too few for a belief, show more than minutes without backlog: the lowest of them, give or take its spread.
     """
     known = int(np.isfinite(history.consume_messages_per_second[_look_back(history)]).sum())
     minutes = _sustained_minutes(profile)
@@ -245,10 +252,15 @@ def _at_least(rates: FloatArray, history: History, profile: GroupProfile) -> Cap
         seen = max(seen, float(behind[-1 - ODD_MINUTES]))
     if not seen > 0.0:
         return None
+    limits = shown.rates[shown.saturated]
+    limit = float(limits.min()) if limits.size else 0.0
+    surely = (1.0 - WINDOW_SPREAD) * limit
     # A step beyond a limit of 1,000 would let plans fill replicas to 1,030, and be late in every burst.
     reached = was_behind(history, profile, shown=MessagesPerSecond(seen))
     planned = seen if reached else PLANNED_BEYOND * seen
     likely = AT_LIMIT_BEYOND * seen if reached else STEP_BEYOND * seen
+    if surely > seen:
+        seen, planned, likely = surely, surely, limit
     return Capacity(
         p20=MessagesPerSecond(planned),
         p50=MessagesPerSecond(likely),

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from cost_model.physics.profile import Capacity
 from forecasting.units import FloatArray, MessagesPerSecond, Partitions, Replicas, Seconds, read_only
@@ -142,13 +141,18 @@ def _normalised(log_weights: FloatArray) -> FloatArray:
 
 
 def _log_likelihood(log_ratio: FloatArray, saturated: BoolArray, spread: FloatArray) -> FloatArray:
-    """Likelihood of each window (row) under each capacity (column): a density where it shows capacity, a tail else.
+    """Likelihood of each window (row) under each capacity (column): a density where it shows capacity, a bound else.
 
-    Formula: saturated ln((1 - nu) * pdf(z) / sigma + nu / 5), else ln((1 - nu) * (1 - cdf(z)) + nu).
+    Formula: saturated ln((1 - nu) * pdf(z) / sigma + nu / 5), else ln((1 - nu) * exp(-max(z, 0)^2 / 2) + nu).
+
+    A window without backlog speaks only against capacities under its rate: the load up to the capacity that explains it
+    best is taken. 1 - cdf(z), which takes any load up to it as equally likely, counts each window that is nearly full
+    against its capacity as well. A day of them at 90 to 99 % moved a capacity of 1,000 to 1,085, although 22 saturated
+    windows showed 965.
     """
     z = log_ratio / spread
     density = np.exp(-0.5 * z**2) / (spread * np.sqrt(2.0 * np.pi))
     shown = (1.0 - OUTLIER_SHARE) * density + OUTLIER_SHARE * OUTLIER_DENSITY
-    bounded = (1.0 - OUTLIER_SHARE) * ndtr(-z) + OUTLIER_SHARE
+    bounded = (1.0 - OUTLIER_SHARE) * np.exp(-0.5 * np.maximum(z, 0.0) ** 2) + OUTLIER_SHARE
     likelihood: FloatArray = np.log(np.where(saturated, shown, bounded))
     return likelihood

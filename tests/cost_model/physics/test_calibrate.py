@@ -274,6 +274,20 @@ def test_a_group_that_was_behind_below_what_it_has_shown_is_planned_a_step_beyon
     assert _seen(_day(consumed, behind=behind))[0] == pytest.approx(106.0)
 
 
+def test_one_saturated_minute_of_a_day_is_a_limit_less_its_spread_until_there_are_more() -> None:
+    """A minute in backlog at 200 each, in a day at 100: no belief of two minutes, and more than minutes have shown."""
+    consumed, behind = np.full(DAY_MINUTES, 800.0), np.zeros(DAY_MINUTES)
+    consumed[99], consumed[100], behind[99:101] = 400.0, 1600.0, 1.0
+    found = capacity_seen(_day(consumed, behind=behind), PROFILE)
+    assert found is not None
+    assert found.source == "unsaturated_windows"
+    assert (found.p20, found.p50) == pytest.approx((0.92 * 200.0, 200.0))
+    assert shown_by_replica(found) == pytest.approx(0.92 * 200.0)
+    # In backlog it did less than without: something else was wrong, and the limit lies higher.
+    consumed[100] = 400.0
+    assert _seen(_day(consumed, behind=behind))[0] == pytest.approx(106.0)
+
+
 def _busy(rates: FloatArray, *, capacity: float, members: int = 8) -> FloatArray:
     """The share of its time that a replica of this capacity works, a tenth more or less by chance."""
     chance = np.random.default_rng(5).uniform(0.9, 1.1, rates.size)
