@@ -153,6 +153,11 @@ class GroupProfile:
         return min(self.work_units, self.max_replicas if self.max_replicas is not None else self.work_units)
 
     @property
+    def replica_floor(self) -> int:
+        """The fewest replicas allowed, or all that can hold work where the bound lies above them."""
+        return min(self.min_replicas, self.replica_ceiling)
+
+    @property
     def rebalances_as(self) -> GroupProtocol:
         """The protocol that runs: Streams rebalances cooperatively, despite the settings of its consumers."""
         return "cooperative" if self.streams is not None else self.protocol

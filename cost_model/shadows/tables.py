@@ -65,7 +65,7 @@ def to_a_tenth(value: float) -> float:
 
 def tables_of(profile: GroupProfile, times: MoveTimes, *, max_lag_seconds: float) -> MoveTables:
     """The tables of a group's useful counts within its bounds."""
-    counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+    counts = useful_counts(profile, minimum=Replicas(profile.replica_floor), maximum=Replicas(profile.replica_ceiling))
     shares, replicas = replica_classes(profile, counts)
     effects = move_effects_of(
         profile,
@@ -111,7 +111,7 @@ def of_every_count(tables: MoveTables, profile: GroupProfile) -> MoveTables:
     >>> every.counts.tolist(), every.carried.tolist(), every.places.tolist()
     ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 2.66, 4.0, 4.0, 4.0, 4.0, 8.0], [0, 1, 2, 3, 3, 3, 3, 4])
     """
-    counts = tuple(range(profile.min_replicas, profile.replica_ceiling + 1))
+    counts = tuple(range(profile.replica_floor, profile.replica_ceiling + 1))
     shares, replicas = replica_classes(profile, counts)
     carried = carried_by_count(profile, counts, capacity=MessagesPerSecond(1.0))
     places = np.searchsorted(tables.counts, counts, side="right") - 1

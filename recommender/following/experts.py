@@ -110,7 +110,9 @@ class Experts:
         self._profile, self._prices, self._limit = profile, prices, max_lag_seconds
         self._capacity, self._learned = capacity, learned
         settings = list(product(MARGIN_FACTORS, HOLD_SECONDS))
-        counts = useful_counts(profile, minimum=profile.min_replicas, maximum=Replicas(profile.replica_ceiling))
+        counts = useful_counts(
+            profile, minimum=Replicas(profile.replica_floor), maximum=Replicas(profile.replica_ceiling)
+        )
         self._most, scalers = counts[-1], 1 + len(settings)
         self._rules = Rules(
             kind=np.full(scalers, REACTING),

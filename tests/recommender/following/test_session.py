@@ -13,7 +13,7 @@ from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
-from forecasting.units import Seconds
+from forecasting.units import Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import GradedMove, Recommendation
 from recommender.following.session import Session
@@ -224,7 +224,7 @@ def test_a_capacity_that_was_never_reached_is_looked_for_every_five_minutes(
 def test_a_capacity_that_was_known_does_not_become_unknown(row: MakeRow, profile: GroupProfile) -> None:
     """Ten minutes behind at 900/s each are known; ten more at 450/s contradict them, and leave them, grown older."""
     behind = [
-        replace(each, consume_messages_per_second=7200.0 if minute < 11 else 3600.0, lag_messages=100_000.0)
+        replace(each, consume_messages_per_second=7200.0 if 1 <= minute <= 10 else 3600.0, lag_messages=100_000.0)
         for minute, each in enumerate(minutes_of(row, 61, 81))
     ]
     session = Session(replace(profile, capacity=None), DecisionSettings(), minutes_of(row, 1, 60) + behind[:11])
@@ -237,6 +237,15 @@ def test_a_capacity_that_was_known_does_not_become_unknown(row: MakeRow, profile
     assert before.capacity.p50 == pytest.approx(900.0, rel=0.05)
     assert before.capacity.age_seconds is not None
     assert after.capacity == replace(before.capacity, age_seconds=Seconds(before.capacity.age_seconds + 600.0))
+
+
+def test_bounds_above_the_partitions_give_advice(row: MakeRow, profile: GroupProfile) -> None:
+    """At least 30 replicas of 24 partitions: 24 can hold work, and the scalers beside them know no other count."""
+    bounded = replace(profile, min_replicas=Replicas(30), max_replicas=Replicas(40))
+    rows = [replace(each, members=30) for each in minutes_of(row, 1, 60)]
+    decision = Session(bounded, DecisionSettings(), rows).recommend(rows[-1].interval_end_at)
+    assert isinstance(decision, Recommendation)
+    assert decision.desired_replicas >= 24
 
 
 def behind(row: GroupInterval, *, working: float) -> GroupInterval:
