@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, nan
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forecasting.units import FloatArray, read_only
 
@@ -71,6 +73,22 @@ def intervals_from_columns(columns: Mapping[str, Sequence[object]]) -> list[Grou
     for name, values in columns.items():
         deque(map(setters[name], rows, values), maxlen=0)
     return rows
+
+
+class IntervalArrays(NamedTuple):
+    """Base rows of one group in order of time, as far as minutes are made of them; unknown values are NaN.
+
+    Shapes: (rows,) each. `ends_us`: microseconds since 1970, as integers.
+    """
+
+    ends_us: NDArray[np.int64]
+    interval_seconds: FloatArray
+    produce_messages_per_second: FloatArray
+    consume_messages_per_second: FloatArray
+    lag_messages: FloatArray
+    members: FloatArray
+    in_rebalance: FloatArray
+    busy_ratio: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +170,24 @@ class HistoryBuffer:
         self._open: list[GroupInterval] = []
         self._recent: deque[GroupInterval] = deque()
 
+    def begin(self, rows: IntervalArrays) -> None:
+        """Take rows of whole minutes, before the first `append`: that gives the same, and takes 50 times as long.
+
+        Errors: ValueError where rows are known already.
+        """
+        if self._last_minute is not None or self._open:
+            message = f"the history of {self.cluster}/{self.group} has begun already"
+            raise ValueError(message)
+        if not rows.ends_us.size:
+            return
+        minutes, values = _minutes_of(rows)
+        first, last = int(minutes[0]), int(minutes[-1])
+        for series, of_series in ((self._produced, values[:1]), (self._others, values[1:])):
+            dense = np.full((len(of_series), last - first + 1), np.nan)
+            dense[:, minutes - first] = of_series
+            series.begin(dense)
+        self._last_minute = last
+
     def append(self, row: GroupInterval) -> None:
         """Take the next row; it is used from the moment its minute is closed."""
         self._check(row)
@@ -230,6 +266,11 @@ class _Minutes:
         window = slice(max(0, self._filled - self._most), self._filled)
         return [read_only(series[window]) for series in self._values]
 
+    def begin(self, values: FloatArray) -> None:
+        """Take these minutes (series, minutes) as the first ones."""
+        self._values = values[:, -self._most :].copy()
+        self._filled = self._values.shape[1]
+
     def append(self, values: Sequence[float], *, gap: int) -> None:
         """Add a minute after so many of which nothing is known."""
         if gap >= self._most:  # a new array, because callers may hold a view of this one
@@ -268,6 +309,49 @@ def _minute_values(rows: list[GroupInterval]) -> tuple[float, ...]:
 
 
 def _weighted_mean(values: list[tuple[float | None, int]]) -> float:
-    known = [(value, seconds) for value, seconds in values if value is not None]
-    weight = sum(seconds for _, seconds in known)
-    return sum(value * seconds for value, seconds in known) / weight if weight else nan
+    total, weight = 0.0, 0
+    for value, seconds in values:
+        if value is not None:
+            # One after the other, as `_minutes_of` adds: `sum` of newer Pythons rounds otherwise.
+            total += value * seconds
+            weight += seconds
+    return total / weight if weight else nan
+
+
+def _minutes_of(rows: IntervalArrays) -> tuple[NDArray[np.int64], FloatArray]:
+    """The minutes that these rows make, as numbers since 1970, and their values (series, minutes).
+
+    Every value is that of `_minute_values` to its last bit.
+    """
+    minute = -(-rows.ends_us // (MINUTE_SECONDS * 1_000_000))
+    first = np.flatnonzero(np.diff(minute, prepend=minute[0] - 1))
+    last = np.append(first[1:], minute.size) - 1
+    lengths = rows.interval_seconds
+
+    def mean(values: FloatArray) -> FloatArray:
+        known = np.isfinite(values)
+        weight = np.where(known, lengths, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return _sums(np.where(known, values, 0.0) * weight, first, last) / _sums(weight, first, last)
+
+    produced = rows.produce_messages_per_second
+    return minute[first], np.stack(
+        [
+            mean(produced),
+            np.fmax.reduceat(produced, first),
+            mean(rows.consume_messages_per_second),
+            rows.lag_messages[last],
+            rows.members[last],
+            _sums(rows.in_rebalance, first, last) / (last - first + 1),
+            mean(rows.busy_ratio),
+        ]
+    )
+
+
+def _sums(values: FloatArray, first: NDArray[np.int64], last: NDArray[np.int64]) -> FloatArray:
+    """The sum of each minute, its rows added one after the other; `np.add.reduceat` adds from eight on in pairs."""
+    sums = np.zeros(first.size)
+    for offset in range(int((last - first).max()) + 1):
+        within = first + offset <= last
+        sums[within] += values[first[within] + offset]
+    return sums

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from forecasting.forecast import Forecast
-from forecasting.history import GroupInterval
+from forecasting.history import GroupInterval, IntervalArrays
 from forecasting.refusal import RefusalReason
 from recommender.concern import Urgency, urgency_of
 from recommender.deciding.hold import Hold, HoldScope
@@ -97,6 +97,43 @@ class FleetTotal(NamedTuple):
     paid_per_hour: float
 
 
+class Condensed(NamedTuple):
+    """A past of which the older part is known by its minutes alone: `before` all `rows`, which are in order of time.
+
+    `telling` are the rows of the older part at which members, partitions or what Kafka says of the group changed.
+    """
+
+    before: IntervalArrays | None
+    telling: Sequence[GroupInterval]
+    rows: Sequence[GroupInterval]
+
+
+class Past(Protocol):
+    """The base rows of one group, as many as are asked for made into objects."""
+
+    def rows(self) -> Sequence[GroupInterval]:
+        """All of them, oldest first."""
+        ...
+
+    def condensed(self, newest: timedelta) -> Condensed:
+        """The same, with rows of so long before the newest one, or of more."""
+        ...
+
+
+class PastRows(NamedTuple):
+    """A past whose rows are objects already."""
+
+    kept: Sequence[GroupInterval]
+
+    def rows(self) -> Sequence[GroupInterval]:
+        """All of them."""
+        return self.kept
+
+    def condensed(self, newest: timedelta) -> Condensed:  # noqa: ARG002  # there is nothing to spare
+        """All of them."""
+        return Condensed(None, (), self.kept)
+
+
 class Histories(Protocol):
     """The source of observed rows: the feature table, or an object with the same methods."""
 
@@ -114,6 +151,12 @@ class Histories(Protocol):
         self, groups: Sequence[Group], *, since: datetime, until: datetime
     ) -> Iterator[tuple[Group, Sequence[GroupInterval]]]:
         """The same of each of these groups, one after the other, in as few reads as memory allows."""
+        ...
+
+    def pasts_in_turn(
+        self, groups: Sequence[Group], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, Past]]:
+        """The same for groups that are to be opened."""
         ...
 
 

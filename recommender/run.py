@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from threading import Event
 from typing import Protocol
 
@@ -18,7 +19,6 @@ from cost_model.physics.pods import MembersChange, changes_in, start_up_of
 from cost_model.physics.pooling import pooled_by_kind
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
-from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from recommender.borders import Borders
 from recommender.cluster.leadership import Fence, NotLeadingError
@@ -35,10 +35,12 @@ from recommender.obstacles import failure, outage, refused
 from recommender.ports import (
     AccountPart,
     AdapterError,
+    Condensed,
     Group,
     Histories,
     LoopStore,
     Obstacle,
+    Past,
     Publisher,
     UnavailableError,
     decision_id,
@@ -58,6 +60,9 @@ SettingsOf = Callable[[str, str], DecisionSettings]
 
 # Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
 LOOK_BACK = timedelta(days=28)
+# Where an account was kept, what came before it is known by its outcomes and as minutes. Of the rest accounts, the
+# ledger and drains of a backlog go back a day: 28 days of rows take 9 s to be observed.
+ROWS_BESIDE_ACCOUNT = timedelta(hours=25)
 # Moves of every age are used for learning, since a group that moves once a week has no others. This many outweigh the
 # prior, which counts as three, 166 to 1, and are read in 6 ms.
 OUTCOMES_KEPT_IN_MIND = 500
@@ -287,11 +292,11 @@ class Recommender:
         if not new or self._outage is not None:
             return opened
         try:
-            for group, rows in self.histories.intervals_in_turn(new, since=now - LOOK_BACK, until=now):
+            for group, past in self.histories.pasts_in_turn(new, since=now - LOOK_BACK, until=now):
                 if self.is_stopped():
                     break
                 with suppress(Exception):  # reading again for the decision gives the group's refusal
-                    opened[group] = self._begun(group, rows, now=now)
+                    opened[group] = self._begun(group, past, now=now)
         except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
             _log.debug("opening_failed", error=str(error))
         return opened
@@ -432,14 +437,17 @@ class Recommender:
 
     def _begun_anew(self, group: Group, *, now: datetime) -> Session | None:
         """A new session of the group, whose rows are read alone."""
-        return self._begun(group, self.histories.intervals(*group, since=now - LOOK_BACK, until=now), now=now)
+        ((_, past),) = self.histories.pasts_in_turn([group], since=now - LOOK_BACK, until=now)
+        return self._begun(group, past, now=now)
 
-    def _begun(self, group: Group, rows: Sequence[GroupInterval], *, now: datetime) -> Session | None:
-        """A new session of the group from its rows of the last weeks."""
+    def _begun(self, group: Group, past: Past, *, now: datetime) -> Session | None:
+        """A new session of the group from its last weeks, of which a day is read as rows where an account was kept."""
         settings = self.settings if self.settings_of is None else self.settings_of(*group)
+        account = self._account(group, now=now)
+        before, telling, rows = past.condensed(ROWS_BESIDE_ACCOUNT) if account else Condensed(None, (), past.rows())
         # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
         rows = rows or self.histories.intervals(*group, until=now)
-        observed = observed_in(rows)
+        observed = observed_in(chain(telling, rows))
         profile = self.profile_of(*group, observed)
         if profile is None:
             self._watched.pop(group, None)
@@ -449,15 +457,20 @@ class Recommender:
             previous = None
         graded = self.store.outcomes(*group, limit=OUTCOMES_KEPT_IN_MIND)
         outcomes = [move for move in reversed(graded) if move.graded_at <= now]
-        account = self._account(group, now=now)
         session = Session(
-            *(profile, settings, rows), previous=previous, outcomes=outcomes, account=account, caller=self.caller
+            *(profile, settings, rows),
+            before=before,
+            previous=previous,
+            outcomes=outcomes,
+            account=account,
+            caller=self.caller,
         )
         session.start_from(self._similar.get(kind_of(profile)))
         for stop in self.stops(group):
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
-        self._watched[group] = Watched(session, profile, settings, observed, changes_in(rows), seen_until)
+        changes = changes_in(chain(telling, rows))
+        self._watched[group] = Watched(session, profile, settings, observed, changes, seen_until)
         self._show_workload(group, self._watched[group])
         return session
 

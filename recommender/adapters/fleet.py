@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 
 from cost_model.physics.pooling import pooled_by_kind
 from cost_model.physics.similar import GroupKind, SimilarGroups
@@ -36,6 +37,8 @@ from recommender.ports import (
     Histories,
     LoopStore,
     MalformedError,
+    Past,
+    PastRows,
     decision_id,
     issued_at,
 )
@@ -44,14 +47,10 @@ from recommender.run import OUTCOMES_KEPT_IN_MIND, Pooling, Recommender, Watched
 DECISIONS, KEPT = "decisions", "kept"
 # Kinds of rows in the table `kept`; those of `decisions` are the kinds of documents.
 _GROUP, _ADVICE, _MOVE, _ACCOUNT = "group", "advice", "move", "account"
-_SCHEMA = pa.schema(
-    [
-        (column.name, pa.timestamp("us", tz="UTC") if column.kind == "timestamp" else pa.string())
-        for column in FLEET_STATE
-    ]
-)
+_AT = pa.timestamp("us", tz="UTC")
+_SCHEMA = pa.schema([(column.name, _AT if column.kind == "timestamp" else pa.string()) for column in FLEET_STATE])
 
-RowsOf = Callable[[pa.Table], Sequence[GroupInterval]]
+PastOf = Callable[[pa.Table], Past]
 # What each kind of group begins from.
 Prior = Mapping[GroupKind, SimilarGroups | None]
 
@@ -177,8 +176,8 @@ class KeptGroup:
 class _OneGroup:
     """The histories of one group alone; its rows are made when they are read, so that their errors are the group's."""
 
-    def __init__(self, group: Group, rows: pa.Table | None, rows_of: RowsOf) -> None:
-        self._group, self._rows, self._rows_of = group, rows, rows_of
+    def __init__(self, group: Group, rows: pa.Table | None, past_of: PastOf) -> None:
+        self._group, self._rows, self._past_of = group, rows, past_of
 
     def groups(self, *, now: datetime) -> tuple[Group, ...]:  # noqa: ARG002  # it is not gone
         return (self._group,)
@@ -191,18 +190,27 @@ class _OneGroup:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[GroupInterval]:
-        if self._rows is None:
-            return []
-        return [
-            row
-            for row in self._rows_of(self._rows.sort_by("interval_end_at"))
-            if (since is None or row.interval_end_at > since) and (until is None or row.interval_end_at <= until)
-        ]
+        return list(self._past(since=since, until=until).rows())
 
     def intervals_in_turn(
         self, groups: Sequence[Group], *, since: datetime, until: datetime
     ) -> Iterator[tuple[Group, list[GroupInterval]]]:
         return ((each, self.intervals(*each, since=since, until=until)) for each in groups)
+
+    def pasts_in_turn(
+        self, groups: Sequence[Group], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, Past]]:
+        return ((each, self._past(since=since, until=until)) for each in groups)
+
+    def _past(self, *, since: datetime | None, until: datetime | None) -> Past:
+        if self._rows is None:
+            return PastRows(())
+        rows, ends = self._rows, pc.field("interval_end_at")
+        if since is not None:
+            rows = rows.filter(ends > pa.scalar(since, _AT))
+        if until is not None:
+            rows = rows.filter(ends <= pa.scalar(until, _AT))
+        return self._past_of(rows)
 
 
 class _Opened(NamedTuple):
@@ -219,7 +227,7 @@ class GroupWork(NamedTuple):
     """What workers of one run do for each group, decided at `now`. It is sent to them, with its settings."""
 
     make: MakeRecommender
-    rows_of: RowsOf
+    past_of: PastOf
     holds: tuple[Hold, ...]
     now: datetime
 
@@ -234,7 +242,7 @@ class GroupWork(NamedTuple):
         store = KeptGroup(group, kept, holds=self.holds, lost=lost)
         if not is_listed:
             return None, pickle.dumps(_Opened(group, store, is_listed, None, None))
-        loop = self.make(_OneGroup(group, rows, self.rows_of), store, pooling=pooled_by_kind)
+        loop = self.make(_OneGroup(group, rows, self.past_of), store, pooling=pooled_by_kind)
         try:
             watched = loop.open(group, now=self.now)
         except Exception:  # noqa: BLE001  # the loop meets it again, and makes it the refusal of this group
@@ -249,7 +257,7 @@ class GroupWork(NamedTuple):
         group, store, is_listed, watched, decision = pickle.loads(opened)  # noqa: S301  # of this run
         if watched is not None:
             similar: Prior = pickle.loads(prior)  # noqa: S301  # as above
-            loop = self.make(_OneGroup(group, None, self.rows_of), store, pooling=lambda _: similar)
+            loop = self.make(_OneGroup(group, None, self.past_of), store, pooling=lambda _: similar)
             loop.resume(group, watched)
             (decision,) = loop.run_once(now=self.now)
         return store.rows(decision, now=self.now, is_listed=is_listed)

@@ -227,6 +227,7 @@ class Experts:
             strength=self._strength.state,
             standstill=self._standstill.state,
             beside=SteeredState.of(self._beside),
+            target_utilization=self._learned.target_utilization,
         )
 
     def _place_of(self, members: int) -> int:

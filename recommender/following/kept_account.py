@@ -135,7 +135,7 @@ class AccountState(NamedTuple):
 
     The last row that was seen ended at `seen_until`, the last one before the first choice at `decided_after`. `counts`
     are those that places name. `played_times`, `played_capacity` and `played_members`: what shadows were played with
-    last.
+    last. `target_utilization` is what rows have taught of it, those before the account among them.
     """
 
     seen_until: datetime
@@ -157,6 +157,7 @@ class AccountState(NamedTuple):
     strength: StrengthState
     standstill: StandstillState
     beside: SteeredState
+    target_utilization: float | None = None
 
 
 class AccountSlot(NamedTuple):

@@ -50,6 +50,7 @@ class MoveLearner:
         self._learned: Learned | None = None
         self._similar: SimilarGroups | None = None
         self._pods: PodStartUp | None = None
+        self._resumed_utilization: float | None = None
         if profile.capacity is not None:
             self.teach(profile.capacity)
 
@@ -91,11 +92,21 @@ class MoveLearner:
         self._take(self._grader.observe(row, capacity.p50))
         self._learned = replace(self.teach(capacity), target_utilization=self._target_utilization.value)
 
+    def resume(self, target_utilization: float) -> None:
+        """Go on with this target utilization, which rows have taught that are not observed again."""
+        self._target_utilization.value = min(target_utilization, self._target_utilization.most)
+        self._resumed_utilization = self._target_utilization.value
+        if self._learned is not None:
+            self._learned = replace(self._learned, target_utilization=self._resumed_utilization)
+
     def teach(self, capacity: Capacity) -> Learned:
         """The beliefs after all moves that are over, those that waited for a capacity included."""
         for move in self._grader.grade_waiting(capacity.p50):
             self._take(move)
-        learned = self._as_set(day_one(self._settings, capacity)) if self._learned is None else self._learned
+        learned = self._learned
+        if learned is None:
+            learned = self._as_set(day_one(self._settings, capacity))
+            learned = replace(learned, target_utilization=self._resumed_utilization)
         late_price = self._settings.prices(capacity.p50).price_per_late_message
         for move in self._untaught:
             learned = learned.after(move.outcome, late_price=late_price)

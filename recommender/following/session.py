@@ -17,7 +17,7 @@ from cost_model.physics.similar import SimilarGroups
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
-from forecasting.history import GroupInterval, History, HistoryBuffer
+from forecasting.history import GroupInterval, History, HistoryBuffer, IntervalArrays
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
@@ -52,7 +52,8 @@ class Session:
     the first of them the result is a `Refusal`. `history` holds earlier base rows, oldest first; `outcomes` are moves
     that were graded before, oldest first: learning uses them as stored, and rows up to the newest of them are not used
     again. `account` is what `drain_account` gave in the last day, oldest first: with it a session goes on as the one
-    before would have; rows that came while no advice was valid are charged to nobody.
+    before would have; rows that came while no advice was valid are charged to nobody. `before` are rows before all of
+    `history`, of which minutes are enough: what moves and scalers did in them is in `outcomes` and `account`.
 
     A forecaster that fails, gives impossible values or exceeds the time limit of `caller` is replaced by persistence
     until it is fitted again, and the advice contains a sentence on it. The default `caller` has no time limit.
@@ -64,6 +65,7 @@ class Session:
         settings: DecisionSettings,
         history: Iterable[GroupInterval] = (),
         *,
+        before: IntervalArrays | None = None,
         forecaster: Forecaster | None = None,
         previous: Recommendation | None = None,
         outcomes: Iterable[GradedMove] = (),
@@ -73,6 +75,8 @@ class Session:
         self._profile = profile
         self._settings = settings
         self._buffer = HistoryBuffer(profile.cluster, profile.group)
+        if before is not None:
+            self._buffer.begin(before)
         self._capacity = CapacityTracker(profile)
         self._forecasts = ForecastSource(
             forecaster if forecaster is not None else BlendForecaster(),
@@ -90,11 +94,13 @@ class Session:
         rows = tuple(history)
         self._account = tuple(account) if settings.fallback_policy else ()
         self._counted_until: datetime | None = None
+        self._kept = self._account[-1].state if self._account else None
         self._advised_until = None if previous is None else previous.valid_until
         # Earlier rows are no part of a ledger of 24 hours: 28 days of them would take seconds.
         self._ledger_from = rows[-1].interval_end_at - timedelta(seconds=SECONDS_PER_DAY) if rows else None
         for row in rows:
             self.observe(row)
+        self._resume_utilization()
         self._advised_until = None
         limit = self._capacity.limit
         if self._account and limit is not None:
@@ -102,6 +108,8 @@ class Session:
 
     def observe(self, row: GroupInterval) -> None:
         """Take the next base row of the feature table; it may not be older than the one before."""
+        if self._kept is not None and row.interval_end_at > self._kept.seen_until:
+            self._resume_utilization()
         self._buffer.append(row)
         self._capacity.observe(row)
         self._latest = row
@@ -155,6 +163,12 @@ class Session:
         if self._experts is not None:
             is_advised = self._advised_until is None or row.interval_end_at <= self._advised_until
             self._experts.observe(row, capacity=capacity.p50, learned=self.learned, is_advised=is_advised)
+
+    def _resume_utilization(self) -> None:
+        """Go on with the target utilization that was kept, once the rows are observed that it was kept with."""
+        kept, self._kept = self._kept, None
+        if kept is not None and kept.target_utilization is not None:
+            self._moves.resume(kept.target_utilization)
 
     def _resume(self, capacity: Capacity) -> None:
         """Go on with the account that was kept, from the end of its rows."""

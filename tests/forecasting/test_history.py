@@ -1,7 +1,7 @@
 """The history buffer: minutes out of base rows, gaps that stay gaps, and values that never change."""
 
 import tracemalloc
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from datetime import UTC, datetime, timedelta
 from types import NoneType
 from typing import get_args, get_type_hints
@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forecasting.columns import GROUP_INTERVALS
-from forecasting.history import GroupInterval, HistoryBuffer, intervals_from_columns
+from forecasting.history import GroupInterval, HistoryBuffer, IntervalArrays, intervals_from_columns
 from forecasting.units import FloatArray
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -160,6 +160,85 @@ def test_what_is_known_for_longer_than_the_rest_is_cut_at_the_same_instants() ->
     assert known.peak_messages_per_second.tolist() == []
     assert known.end_at == history.end_at - timedelta(minutes=5)
     assert history.until(7).peak_messages_per_second.tolist() == [8.0]
+
+
+def arrays_of(rows: list[GroupInterval]) -> IntervalArrays:
+    """The rows as arrays, without the adapters' table."""
+
+    def numbers(name: str) -> FloatArray:
+        return np.array([getattr(each, name) for each in rows], dtype=np.float64)  # None becomes NaN
+
+    return IntervalArrays(
+        ends_us=np.array([round(each.interval_end_at.timestamp() * 1e6) for each in rows], dtype=np.int64),
+        **{name: numbers(name) for name in IntervalArrays._fields if name != "ends_us"},
+    )
+
+
+rates = st.none() | st.floats(0.0, 1e6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    drawn=st.lists(
+        st.tuples(st.sampled_from([1, 5, 15, 16, 60, 95, 7200]), rates, rates, rates, st.booleans()),
+        min_size=1,
+        max_size=80,
+    ),
+    cut=st.integers(0, 80),
+    most=st.integers(1, 200),
+)
+def test_a_history_that_begins_with_arrays_is_that_of_their_rows_to_the_last_bit(
+    drawn: list[tuple[int, float | None, float | None, float | None, bool]], cut: int, most: int
+) -> None:
+    """Whatever the gaps, lengths and unknown values are, and wherever rows begin, at a whole minute."""
+    rows, at = [], 0
+    for seconds, produced, consumed, lag, in_rebalance in drawn:
+        at += seconds
+        busy = None if lag is None else min(1.0, lag / 1e6)
+        drawn_row = row(at, produced, interval_seconds=min(seconds, 60))
+        rows.append(
+            replace(drawn_row, consume_messages_per_second=consumed, lag_messages=lag, in_rebalance=in_rebalance)
+            if cut % 2
+            else replace(drawn_row, busy_ratio=busy, members=None if lag is None else round(lag))
+        )
+    boundary = START + timedelta(seconds=60 * (at * cut // 80 // 60))
+    older = [each for each in rows if each.interval_end_at <= boundary]
+    one, other = (HistoryBuffer("c", "orders", produce_minutes=most, other_minutes=most // 2 + 1) for _ in range(2))
+    other.begin(arrays_of(older))
+    for each in rows:
+        one.append(each)
+    for each in rows[len(older) :]:
+        other.append(each)
+    if len(older) == len(rows) and rows[-1].interval_end_at != boundary:
+        return  # the minute of the last row is still open for one of them
+    expected, found = one.history(), other.history()
+    assert (expected is None) == (found is None)
+    if expected is None or found is None:
+        return
+    assert found.end_at == expected.end_at
+    for name in ("produce", "peak", "consume"):
+        values, others = (getattr(each, f"{name}_messages_per_second") for each in (found, expected))
+        assert ends_alike(values, others)
+    for name in ("lag_messages", "members", "in_rebalance", "busy_ratio"):
+        assert ends_alike(getattr(found, name), getattr(expected, name))
+
+
+def ends_alike(found: FloatArray, expected: FloatArray) -> bool:
+    """Equal to the last bit as far as both go, and nothing known in what one has more of: minutes of a long gap."""
+    both = min(found.size, expected.size)
+    longer = found if found.size > both else expected
+    return np.array_equal(found[found.size - both :], expected[expected.size - both :], equal_nan=True) and bool(
+        np.isnan(longer[: longer.size - both]).all()
+    )
+
+
+def test_a_history_begins_once() -> None:
+    """Arrays of a past are taken before the first row, or not at all."""
+    buffer = HistoryBuffer("c", "orders")
+    buffer.begin(arrays_of([]))
+    buffer.append(row(60, 1.0))
+    with pytest.raises(ValueError, match="has begun already"):
+        buffer.begin(arrays_of([row(120, 1.0)]))
 
 
 def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import Decision
-from recommender.ports import UnavailableError
+from recommender.ports import Past, PastRows, UnavailableError
 
 
 class ReadInTurn:
@@ -28,6 +28,14 @@ class ReadInTurn:
         """The rows of each of these."""
         for name in groups:
             yield name, self.intervals(*name, since=since, until=until)
+
+    def pasts_in_turn(
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
+    ) -> Iterator[tuple[tuple[str, str], Past]]:
+        """The same of groups that are to be opened; one alone is read alone."""
+        alone = [(name, self.intervals(*name, since=since, until=until)) for name in groups[:1] if len(groups) == 1]
+        for name, rows in alone or self.intervals_in_turn(groups, since=since, until=until):
+            yield name, PastRows(rows)
 
 
 @dataclass

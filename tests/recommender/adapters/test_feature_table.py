@@ -9,10 +9,14 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from cost_model.physics.detected import observed_in
+from cost_model.physics.pods import changes_in
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval
-from recommender.adapters.feature_table import FeatureTable, FeatureTableError
+from recommender.adapters.feature_table import FeatureTable, FeatureTableError, TablePast
 from recommender.borders import Borders, Unit
 from recommender.ports import AdapterError
 
@@ -26,11 +30,15 @@ def _at(seconds: float) -> datetime:
     return _START_AT + timedelta(seconds=seconds)
 
 
-def _write(table: Path, rows: Sequence[GroupInterval], *, version: int = 1) -> None:
-    """One version of the table: a folder for each day and interval length, and the manifest that lists them."""
+def _table_of(rows: Sequence[GroupInterval]) -> pa.Table:
     types = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
     kinds = types | {"string": pa.string(), "boolean": pa.bool_()}
     schema = pa.schema([pa.field(column.name, kinds[column.kind]) for column in GROUP_INTERVALS])
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=schema)
+
+
+def _write(table: Path, rows: Sequence[GroupInterval], *, version: int = 1) -> None:
+    """One version of the table: a folder for each day and interval length, and the manifest that lists them."""
     days: dict[tuple[int, str], list[GroupInterval]] = {}
     for row in rows:
         day = (row.interval_end_at - timedelta(microseconds=1)).date().isoformat()
@@ -39,8 +47,7 @@ def _write(table: Path, rows: Sequence[GroupInterval], *, version: int = 1) -> N
     for (seconds, day), of_day in days.items():
         folder = f"versions/v{version}/interval_seconds={seconds}/date={day}"
         (table / folder).mkdir(parents=True)
-        values = pa.Table.from_pylist([asdict(row) for row in of_day], schema=schema)
-        pq.write_table(values, table / folder / "part-0.parquet")
+        pq.write_table(_table_of(of_day), table / folder / "part-0.parquet")
         parts.append({"interval_seconds": seconds, "date": day, "folder": folder, "rows": len(of_day)})
     (table / "manifest.json").write_text(json.dumps(_FORMAT | {"feature_table_version": version, "parts": parts}))
 
@@ -104,6 +111,60 @@ def test_groups_in_turn_get_what_each_gets_alone(
     since, until = _at(15), _at(45)
     alone = [(name, table.intervals(*name, since=since, until=until)) for name in names]
     assert list(table.intervals_in_turn(names, since=since, until=until)) == alone
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 5, 1000])
+def test_pasts_in_turn_hold_the_rows_that_each_group_gets_alone(
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    """However many are read at once; a group of the same name in another cluster is another one."""
+    monkeypatch.setattr("recommender.adapters.feature_table._COLUMNS_AT_ONCE", rows_at_once)
+    rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 5) for group in ("a", "b", "c")]
+    _write(tmp_path, [*rows, row(_at(15), 7.0, cluster="other", group="a")])
+    table = FeatureTable(tmp_path)
+    names = [("c", "c"), ("c", "a"), ("other", "a"), ("c", "gone")]
+    since, until = _at(15), _at(45)
+    found = [(name, past.rows()) for name, past in table.pasts_in_turn(names, since=since, until=until)]
+    assert found == [(name, table.intervals(*name, since=since, until=until)) for name in names]
+
+
+told = st.fixed_dictionaries(
+    {
+        "members": st.sampled_from([None, 0, 2, 3]),
+        "partitions": st.sampled_from([4, 4, 8]),
+        "in_rebalance": st.booleans(),
+        "group_protocol": st.sampled_from([None, "consumer", "classic"]),
+        "group_assignor": st.sampled_from([None, "range", "cooperative-sticky"]),
+        "static_members": st.sampled_from([None, 0, 2]),
+        "clients": st.sampled_from([None, "java", "librdkafka"]),
+        "commit_interval_seconds": st.sampled_from([None, 5.0, 30.0]),
+        "session_timeout_seconds": st.sampled_from([None, 45.0]),
+        "rebalance_timeout_seconds": st.sampled_from([None, 300.0]),
+    }
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=st.lists(st.tuples(st.integers(1, 8), told), min_size=1, max_size=30), newest=st.integers(0, 600))
+def test_a_condensed_past_tells_of_the_group_what_all_of_its_rows_do(
+    row: MakeRow, drawn: list[tuple[int, dict[str, object]]], newest: int
+) -> None:
+    """Its profile and its changes of members; and the rows that are left begin at a whole minute."""
+    rows: list[GroupInterval] = []
+    for repeats, values in drawn:
+        rows += [row(_at(15 * (len(rows) + each + 1)), 1.0, **values) for each in range(repeats)]
+    past = TablePast(_table_of(rows[::-1]))
+    assert past.rows() == rows
+    condensed = past.condensed(timedelta(seconds=newest))
+    told_by = [*condensed.telling, *condensed.rows]
+    assert observed_in(told_by) == observed_in(rows)
+    assert changes_in(told_by) == changes_in(rows)
+    older = 0 if condensed.before is None else condensed.before.ends_us.size
+    assert condensed.rows == rows[older:]
+    since = rows[-1].interval_end_at - timedelta(seconds=newest)
+    assert all(each.interval_end_at <= since for each in rows[:older])
+    # Whole minutes of four rows, and none of those that could be spared is left.
+    assert older == max(0, len(rows) - -(-newest // 15)) // 4 * 4
 
 
 def test_groups_and_interval_lengths_are_kept_apart(row: MakeRow, tmp_path: Path) -> None:
