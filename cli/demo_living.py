@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import due_replicas
-from recommender.ports import Histories, PastRows
+from recommender.ports import Condensed, Histories
 from recommender.run import Recommender
 from replay.contest import Contest
 from replay.plant.plant import Plant
@@ -17,7 +17,7 @@ from replay.sampling import Rows
 from replay.workload import orders_workload
 
 if TYPE_CHECKING:
-    from recommender.ports import Group, Past
+    from recommender.ports import Group
 
 # A minute of the group takes a second: a move that is advised, made and graded is seen within two minutes.
 SPEED = 60
@@ -58,11 +58,17 @@ class GoingOn:
         """The same of each of these groups."""
         return ((each, self.intervals(*each, since=since, until=until)) for each in groups)
 
-    def pasts_in_turn(
-        self, groups: "Sequence[Group]", *, since: datetime, until: datetime
-    ) -> "Iterator[tuple[Group, Past]]":
-        """The same of groups that are to be opened."""
-        return ((each, PastRows(rows)) for each, rows in self.intervals_in_turn(groups, since=since, until=until))
+    def condensed_in_turn(
+        self,
+        groups: "Sequence[Group]",
+        *,
+        newest: timedelta,  # noqa: ARG002  # its rows are objects already
+        since: datetime,
+        until: datetime,
+    ) -> "Iterator[tuple[Group, Condensed]]":
+        """The same."""
+        for each, rows in self.intervals_in_turn(groups, since=since, until=until):
+            yield each, Condensed(None, (), rows)
 
 
 class LivingGroup:

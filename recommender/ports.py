@@ -100,38 +100,13 @@ class FleetTotal(NamedTuple):
 class Condensed(NamedTuple):
     """A past of which the older part is known by its minutes alone: `before` all `rows`, which are in order of time.
 
-    `telling` are the rows of the older part at which members, partitions or what Kafka says of the group changed.
+    `telling` are the rows of the older part at which members, partitions or what Kafka says of the group changed; what
+    else is in them may be unknown.
     """
 
     before: IntervalArrays | None
     telling: Sequence[GroupInterval]
     rows: Sequence[GroupInterval]
-
-
-class Past(Protocol):
-    """The base rows of one group, as many as are asked for made into objects."""
-
-    def rows(self) -> Sequence[GroupInterval]:
-        """All of them, oldest first."""
-        ...
-
-    def condensed(self, newest: timedelta) -> Condensed:
-        """The same, with rows of so long before the newest one, or of more."""
-        ...
-
-
-class PastRows(NamedTuple):
-    """A past whose rows are objects already."""
-
-    kept: Sequence[GroupInterval]
-
-    def rows(self) -> Sequence[GroupInterval]:
-        """All of them."""
-        return self.kept
-
-    def condensed(self, newest: timedelta) -> Condensed:  # noqa: ARG002  # there is nothing to spare
-        """All of them."""
-        return Condensed(None, (), self.kept)
 
 
 class Histories(Protocol):
@@ -153,10 +128,10 @@ class Histories(Protocol):
         """The same of each of these groups, one after the other, in as few reads as memory allows."""
         ...
 
-    def pasts_in_turn(
-        self, groups: Sequence[Group], *, since: datetime, until: datetime
-    ) -> Iterator[tuple[Group, Past]]:
-        """The same for groups that are to be opened."""
+    def condensed_in_turn(
+        self, groups: Sequence[Group], *, newest: timedelta, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, Condensed]]:
+        """The same, with rows of `newest` before each group's newest row, or of more, and minutes before these."""
         ...
 
 
@@ -181,6 +156,10 @@ class LoopStore(Protocol):
 
     def account(self, cluster: str, group: str, *, since: datetime) -> tuple[AccountPart, ...]:
         """The parts of the group's account that began at `since` or later, oldest first."""
+        ...
+
+    def groups_with_account(self, *, since: datetime) -> frozenset[Group]:
+        """The groups of whose account a part is kept that began at `since` or later."""
         ...
 
     def latest_recommendation(self, cluster: str, group: str) -> Recommendation | None:

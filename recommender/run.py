@@ -40,7 +40,6 @@ from recommender.ports import (
     Histories,
     LoopStore,
     Obstacle,
-    Past,
     Publisher,
     UnavailableError,
     decision_id,
@@ -292,7 +291,7 @@ class Recommender:
         if not new or self._outage is not None:
             return opened
         try:
-            for group, past in self.histories.pasts_in_turn(new, since=now - LOOK_BACK, until=now):
+            for group, past in self._pasts(new, now=now):
                 if self.is_stopped():
                     break
                 with suppress(Exception):  # reading again for the decision gives the group's refusal
@@ -437,14 +436,32 @@ class Recommender:
 
     def _begun_anew(self, group: Group, *, now: datetime) -> Session | None:
         """A new session of the group, whose rows are read alone."""
-        ((_, past),) = self.histories.pasts_in_turn([group], since=now - LOOK_BACK, until=now)
+        begin = now - LOOK_BACK
+        if self.store.account(*group, since=kept_since(now)):
+            pasts = self.histories.condensed_in_turn([group], newest=ROWS_BESIDE_ACCOUNT, since=begin, until=now)
+            ((_, past),) = pasts
+        else:
+            past = Condensed(None, (), self.histories.intervals(*group, since=begin, until=now))
         return self._begun(group, past, now=now)
 
-    def _begun(self, group: Group, past: Past, *, now: datetime) -> Session | None:
-        """A new session of the group from its last weeks, of which a day is read as rows where an account was kept."""
+    def _pasts(self, groups: Sequence[Group], *, now: datetime) -> Iterator[tuple[Group, Condensed]]:
+        """The last weeks of each of these groups; where an account was kept, as minutes but for the last day."""
+        begin, kept = now - LOOK_BACK, self.store.groups_with_account(since=kept_since(now))
+        followed = [group for group in groups if group in kept]
+        others = [group for group in groups if group not in kept]
+        if followed:
+            yield from self.histories.condensed_in_turn(followed, newest=ROWS_BESIDE_ACCOUNT, since=begin, until=now)
+        if others:
+            for group, rows in self.histories.intervals_in_turn(others, since=begin, until=now):
+                yield group, Condensed(None, (), rows)
+
+    def _begun(self, group: Group, past: Condensed, *, now: datetime) -> Session | None:
+        """A new session of the group from its last weeks."""
         settings = self.settings if self.settings_of is None else self.settings_of(*group)
         account = self._account(group, now=now)
-        before, telling, rows = past.condensed(ROWS_BESIDE_ACCOUNT) if account else Condensed(None, (), past.rows())
+        before, telling, rows = past
+        if before is not None and not account:  # it cannot be read
+            before, telling, rows = None, (), self.histories.intervals(*group, since=now - LOOK_BACK, until=now)
         # A group that has been silent for longer is refused as stale, with its age, instead of unknown.
         rows = rows or self.histories.intervals(*group, until=now)
         observed = observed_in(chain(telling, rows))

@@ -63,9 +63,13 @@ _TRIED_AGAIN_AFTER_VERSIONS = 20
 # Rows of several groups that are held at once as objects, 50 MB: what is allocated between them, and stays, keeps their
 # memory from being given back.
 _ROWS_AT_ONCE = 100_000
-# As columns a row takes a tenth. With a tenth of a million at once 60 groups take twice as long, because each read
-# decodes whole row groups; with a million 300 groups take half as much memory again.
-_COLUMNS_AT_ONCE = 300_000
+# As columns a row takes a quarter. Each read decodes whole row groups of some 200,000 rows of a day: 24 groups with 28
+# days take as long at 500,000 and at a million, which takes half as much memory again.
+_COLUMNS_AT_ONCE = 500_000
+# Groups whose newest row is older than that when they are opened are read alone.
+_BEHIND = timedelta(hours=1)
+# Doubles and names of partitions, half of the time that a read takes: neither minutes nor what a group is are in them.
+_NOT_OF_OLDER = ("lag_seconds", "worst_lag_seconds", "worst_partition", "partition_skew_ratio", "busiest_partition")
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -156,35 +160,53 @@ class FeatureTable:
 
         A read looks through the parts of all days, whether it takes one group from them or twenty.
         """
-        for names, table in self._tables_in_turn(groups, rows_at_once=_ROWS_AT_ONCE, since=since, until=until):
+        for names in self._turns(groups, rows_at_once=_ROWS_AT_ONCE, since=since, until=until):
             found: dict[tuple[str, str], list[GroupInterval]] = {}
-            for row in rows_of(table):
+            for row in rows_of(self._of_groups(names, since=since, until=until)):
                 found.setdefault((row.cluster, row.group), []).append(row)
             yield from ((name, found.get(name, [])) for name in names)
 
-    def pasts_in_turn(
-        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
-    ) -> Iterator[tuple[tuple[str, str], "TablePast"]]:
-        """The same, of which only those rows become objects that are asked for."""
-        for names, table in self._tables_in_turn(groups, rows_at_once=_COLUMNS_AT_ONCE, since=since, until=until):
+    def condensed_in_turn(
+        self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
+    ) -> Iterator[tuple[tuple[str, str], Condensed]]:
+        """The past of each of these groups, with rows of `newest` before the newest one, and minutes before these.
+
+        The older part is read without the columns that it is not asked for, which takes half of the time.
+        """
+        split = until - newest - _BEHIND
+        for names in self._turns(groups, rows_at_once=_COLUMNS_AT_ONCE, since=since, until=until):
+            of_older = tuple(name for name in _NAMES if name not in _NOT_OF_OLDER)
+            older = self._of_groups(names, since=since, until=split, columns=of_older)
+            newer = self._of_groups(names, since=max(since, split), until=until)
             for cluster, group in names:
                 of_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-                yield (cluster, group), TablePast(table.filter(of_group))
+                of_both = older.filter(of_group), newer.filter(of_group)
+                if of_both[0].num_rows and not _reaches(of_both[1], split + newest):
+                    whole = self._intervals(of_group, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)
+                    of_both = whole.slice(0, 0), whole
+                yield (cluster, group), condensed(*of_both, newest=newest)
 
-    def _tables_in_turn(
+    def _turns(
         self, groups: Sequence[tuple[str, str]], *, rows_at_once: int, since: datetime, until: datetime
-    ) -> Iterator[tuple[Sequence[tuple[str, str]], pa.Table]]:
-        """Some of the groups and their base rows in order of time, perhaps with those of others, in each turn."""
+    ) -> Iterator[Sequence[tuple[str, str]]]:
+        """The groups, as many in each turn as have so many base rows together, if groups are alike; at least one."""
         wanted, may_hold = _within(since=since, until=until, interval_seconds=BASE_INTERVAL_SECONDS)
         rows = self._read(may_hold, lambda files: int(files.count_rows(filter=wanted)))
         at_once = max(1, rows_at_once * len(groups) // max(1, rows))
-        for begin in range(0, len(groups), at_once):
-            names = groups[begin : begin + at_once]
-            of_groups = pc.field("group").isin(sorted({group for _, group in names}))
-            yield (
-                names,
-                self._intervals(of_groups, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until),
-            )
+        return (groups[begin : begin + at_once] for begin in range(0, len(groups), at_once))
+
+    def _of_groups(
+        self,
+        groups: Sequence[tuple[str, str]],
+        *,
+        since: datetime,
+        until: datetime,
+        columns: Sequence[str] = _NAMES,
+    ) -> pa.Table:
+        """Base rows in order of time, perhaps with those of groups of the same names in other clusters."""
+        wanted = pc.field("group").isin(sorted({group for _, group in groups}))
+        seconds = BASE_INTERVAL_SECONDS
+        return self._intervals(wanted, interval_seconds=seconds, since=since, until=until, columns=columns)
 
     def _intervals(
         self,
@@ -193,11 +215,12 @@ class FeatureTable:
         interval_seconds: int,
         since: datetime | None,
         until: datetime | None,
+        columns: Sequence[str] = _NAMES,
     ) -> pa.Table:
         """The wanted rows in the order of their ends."""
         lately, may_hold = _within(since=since, until=until, interval_seconds=interval_seconds)
         wanted = wanted if lately is None else wanted & lately
-        return self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at")
+        return self._table(may_hold, columns=columns, wanted=wanted).sort_by("interval_end_at")
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
         """End of the newest base row of any group, or of the newest one no later than `until`; None without rows."""
@@ -374,26 +397,28 @@ def _files(folder: Path) -> list[str]:
     return files
 
 
-class TablePast:
-    """A group's past as a table of base rows, in any order."""
+def condensed(older: pa.Table, newer: pa.Table, *, newest: timedelta) -> Condensed:
+    """A group's past from base rows in order of time, cut at a whole minute, so long before the newest one or longer.
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
+    `newer` begins before that, or has all rows; `older` may lack columns.
+    """
+    ends_us = newer["interval_end_at"].cast(pa.int64()).to_numpy()
+    until_us = (int(ends_us[-1]) - newest // _MICROSECOND) // _MINUTE_US * _MINUTE_US if ends_us.size else 0
+    cut = int(np.searchsorted(ends_us, until_us, side="right"))
+    past = pa.concat_tables([older, newer.slice(0, cut).select(older.column_names)])
+    if not past.num_rows:
+        return Condensed(None, (), rows_of(newer))
+    telling = past.filter(pa.array(_tells(past)))
+    for field in SCHEMA:
+        if field.name not in telling.column_names:
+            telling = telling.append_column(field, pa.nulls(telling.num_rows, field.type))
+    return Condensed(_arrays_of(past), rows_of(telling), rows_of(newer.slice(cut)))
 
-    def rows(self) -> list[GroupInterval]:
-        """All of them, oldest first."""
-        return rows_of(self._table.sort_by("interval_end_at"))
 
-    def condensed(self, newest: timedelta) -> Condensed:
-        """The same, with rows of so long before the newest one; what is older is cut at a whole minute."""
-        table = self._table.sort_by("interval_end_at")
-        ends_us = table["interval_end_at"].cast(pa.int64()).to_numpy()
-        until_us = (int(ends_us[-1]) - newest // _MICROSECOND) // _MINUTE_US * _MINUTE_US if ends_us.size else 0
-        older = table.slice(0, int(np.searchsorted(ends_us, until_us, side="right")))
-        if not older.num_rows:
-            return Condensed(None, (), rows_of(table))
-        telling = rows_of(older.filter(pa.array(_tells(older))))
-        return Condensed(_arrays_of(older), telling, rows_of(table.slice(older.num_rows)))
+def _reaches(rows: pa.Table, instant: datetime) -> bool:
+    """True if the last row ends at the instant or later."""
+    ends = rows["interval_end_at"].cast(pa.int64())
+    return bool(rows.num_rows) and _instant(ends[-1].as_py()) >= instant
 
 
 def _arrays_of(table: pa.Table) -> IntervalArrays:

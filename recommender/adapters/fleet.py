@@ -10,7 +10,7 @@ since groups share nothing but the lessons of their kind. Bytes are pickles, whi
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
@@ -33,12 +33,11 @@ from recommender.following.kept_account import kept_since
 from recommender.ports import (
     FORGOTTEN_AFTER,
     AccountPart,
+    Condensed,
     Group,
     Histories,
     LoopStore,
     MalformedError,
-    Past,
-    PastRows,
     decision_id,
     issued_at,
 )
@@ -50,7 +49,17 @@ _GROUP, _ADVICE, _MOVE, _ACCOUNT = "group", "advice", "move", "account"
 _AT = pa.timestamp("us", tz="UTC")
 _SCHEMA = pa.schema([(column.name, _AT if column.kind == "timestamp" else pa.string()) for column in FLEET_STATE])
 
-PastOf = Callable[[pa.Table], Past]
+RowsOf = Callable[[pa.Table], Sequence[GroupInterval]]
+
+
+class CondensedOf(Protocol):
+    """A past of which only the newest rows become objects; both tables are in order of time."""
+
+    def __call__(self, older: pa.Table, newer: pa.Table, /, *, newest: timedelta) -> Condensed:
+        """Make it."""
+        ...
+
+
 # What each kind of group begins from.
 Prior = Mapping[GroupKind, SimilarGroups | None]
 
@@ -116,6 +125,10 @@ class KeptGroup:
         """The parts that began at `since` or later, oldest first."""
         return tuple(self._account[at] for at in sorted(self._account) if at >= since)
 
+    def groups_with_account(self, *, since: datetime) -> frozenset[Group]:
+        """Itself, if it has such a part."""
+        return frozenset([self._group] if any(at >= since for at in self._account) else ())
+
     def latest_recommendation(self, cluster: str, group: str) -> Recommendation | None:  # noqa: ARG002  # its own
         """The advice issued last."""
         if self._unreadable is not None:
@@ -176,8 +189,9 @@ class KeptGroup:
 class _OneGroup:
     """The histories of one group alone; its rows are made when they are read, so that their errors are the group's."""
 
-    def __init__(self, group: Group, rows: pa.Table | None, past_of: PastOf) -> None:
-        self._group, self._rows, self._past_of = group, rows, past_of
+    def __init__(self, group: Group, rows: pa.Table | None, rows_of: RowsOf, condensed: CondensedOf) -> None:
+        self._group, self._rows = group, rows
+        self._rows_of, self._condensed = rows_of, condensed
 
     def groups(self, *, now: datetime) -> tuple[Group, ...]:  # noqa: ARG002  # it is not gone
         return (self._group,)
@@ -190,27 +204,34 @@ class _OneGroup:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[GroupInterval]:
-        return list(self._past(since=since, until=until).rows())
+        rows = self._between(since, until)
+        return [] if rows is None else list(self._rows_of(rows))
 
     def intervals_in_turn(
         self, groups: Sequence[Group], *, since: datetime, until: datetime
     ) -> Iterator[tuple[Group, list[GroupInterval]]]:
         return ((each, self.intervals(*each, since=since, until=until)) for each in groups)
 
-    def pasts_in_turn(
-        self, groups: Sequence[Group], *, since: datetime, until: datetime
-    ) -> Iterator[tuple[Group, Past]]:
-        return ((each, self._past(since=since, until=until)) for each in groups)
+    def condensed_in_turn(
+        self, groups: Sequence[Group], *, newest: timedelta, since: datetime, until: datetime
+    ) -> Iterator[tuple[Group, Condensed]]:
+        rows = self._between(since, until)
+        for each in groups:
+            if rows is None:
+                yield each, Condensed(None, (), ())
+            else:
+                yield each, self._condensed(rows.slice(0, 0), rows, newest=newest)
 
-    def _past(self, *, since: datetime | None, until: datetime | None) -> Past:
+    def _between(self, since: datetime | None, until: datetime | None) -> pa.Table | None:
+        """Its rows between these instants, in order of time."""
         if self._rows is None:
-            return PastRows(())
+            return None
         rows, ends = self._rows, pc.field("interval_end_at")
         if since is not None:
             rows = rows.filter(ends > pa.scalar(since, _AT))
         if until is not None:
             rows = rows.filter(ends <= pa.scalar(until, _AT))
-        return self._past_of(rows)
+        return rows.sort_by("interval_end_at")
 
 
 class _Opened(NamedTuple):
@@ -227,7 +248,8 @@ class GroupWork(NamedTuple):
     """What workers of one run do for each group, decided at `now`. It is sent to them, with its settings."""
 
     make: MakeRecommender
-    past_of: PastOf
+    rows_of: RowsOf
+    condensed: CondensedOf
     holds: tuple[Hold, ...]
     now: datetime
 
@@ -242,7 +264,7 @@ class GroupWork(NamedTuple):
         store = KeptGroup(group, kept, holds=self.holds, lost=lost)
         if not is_listed:
             return None, pickle.dumps(_Opened(group, store, is_listed, None, None))
-        loop = self.make(_OneGroup(group, rows, self.past_of), store, pooling=pooled_by_kind)
+        loop = self.make(_OneGroup(group, rows, self.rows_of, self.condensed), store, pooling=pooled_by_kind)
         try:
             watched = loop.open(group, now=self.now)
         except Exception:  # noqa: BLE001  # the loop meets it again, and makes it the refusal of this group
@@ -257,7 +279,7 @@ class GroupWork(NamedTuple):
         group, store, is_listed, watched, decision = pickle.loads(opened)  # noqa: S301  # of this run
         if watched is not None:
             similar: Prior = pickle.loads(prior)  # noqa: S301  # as above
-            loop = self.make(_OneGroup(group, None, self.past_of), store, pooling=lambda _: similar)
+            loop = self.make(_OneGroup(group, None, self.rows_of, self.condensed), store, pooling=lambda _: similar)
             loop.resume(group, watched)
             (decision,) = loop.run_once(now=self.now)
         return store.rows(decision, now=self.now, is_listed=is_listed)

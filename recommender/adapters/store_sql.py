@@ -170,6 +170,11 @@ class SqlDecisionStore:
             AccountPart(row.cluster, row.group, row.began_at.replace(tzinfo=UTC), row.document) for row in found
         )
 
+    def groups_with_account(self, *, since: datetime) -> frozenset[Group]:
+        """The groups of whose account a part is kept that began at `since` or later."""
+        names = sa.select(_PARTS.cluster, _PARTS.group).where(_PARTS.began_at >= _utc(since)).distinct()
+        return frozenset((row.cluster, row.group) for row in self._rows(names))
+
     def latest(self, cluster: str, group: str) -> Decision | None:
         """The decision issued last for this group, be it advice or a refusal."""
         return self._one(_READ.where(_COLUMNS.cluster == cluster, _COLUMNS.group == group, _COLUMNS.newest))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import Decision
-from recommender.ports import Past, PastRows, UnavailableError
+from recommender.ports import Condensed, UnavailableError
 
 
 class ReadInTurn:
@@ -29,13 +29,17 @@ class ReadInTurn:
         for name in groups:
             yield name, self.intervals(*name, since=since, until=until)
 
-    def pasts_in_turn(
-        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
-    ) -> Iterator[tuple[tuple[str, str], Past]]:
-        """The same of groups that are to be opened; one alone is read alone."""
-        alone = [(name, self.intervals(*name, since=since, until=until)) for name in groups[:1] if len(groups) == 1]
-        for name, rows in alone or self.intervals_in_turn(groups, since=since, until=until):
-            yield name, PastRows(rows)
+    def condensed_in_turn(
+        self,
+        groups: Sequence[tuple[str, str]],
+        *,
+        newest: timedelta,  # noqa: ARG002  # its rows are objects already
+        since: datetime,
+        until: datetime,
+    ) -> Iterator[tuple[tuple[str, str], Condensed]]:
+        """The same."""
+        for name, rows in self.intervals_in_turn(groups, since=since, until=until):
+            yield name, Condensed(None, (), rows)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
 from recommender.adapters.documents import to_document
-from recommender.adapters.feature_table import SCHEMA, TablePast
+from recommender.adapters.feature_table import SCHEMA, condensed
 from recommender.adapters.metrics import Metrics
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.borders import Borders
@@ -32,9 +32,9 @@ from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.following.kept_account import kept_since
-from recommender.ports import AccountPart, Obstacle, Past, UnavailableError
+from recommender.ports import AccountPart, Condensed, Obstacle, UnavailableError
 from recommender.resting import LongDecisions
-from recommender.run import LOOK_BACK, ROWS_BESIDE_ACCOUNT, Recommender, run_forever
+from recommender.run import LOOK_BACK, Recommender, run_forever
 from recommender.steps import Step
 from tests.recommender.loop import RecordingPublisher, Rows
 
@@ -472,16 +472,16 @@ class Condensing(Rows):
 
     spared = 0
 
-    def pasts_in_turn(
-        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
-    ) -> Iterator[tuple[tuple[str, str], Past]]:
-        """As tables."""
+    def condensed_in_turn(
+        self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
+    ) -> Iterator[tuple[tuple[str, str], Condensed]]:
+        """By way of tables."""
         for name in groups:
             rows = self.intervals(*name, since=since, until=until)
             columns = {each.name: [getattr(one, each.name) for one in rows] for each in fields(GroupInterval)}
-            past = TablePast(pa.table(columns).cast(SCHEMA))
-            condensed = past.condensed(ROWS_BESIDE_ACCOUNT)
-            self.spared += len(rows) - len(condensed.rows)
+            table = pa.table(columns).cast(SCHEMA)
+            past = condensed(table.slice(0, 0), table, newest=newest)
+            self.spared += len(rows) - len(past.rows)
             yield name, past
 
 
@@ -503,7 +503,7 @@ def test_p18_after_a_restart_the_next_decision_is_that_of_a_loop_that_was_never_
     loop = make(rows)
     at = Obedient(loop, rows, row).go_on(now, minutes=40)
     second = restarted(loop, list(rows.rows), tmp_path / "copy.sqlite")
-    second.histories = condensing = Condensing(list(rows.rows))
+    second.histories = in_tables = Condensing(list(rows.rows))
     later = at + timedelta(seconds=15)
     newest = row(later, 2500.0, members=rows.rows[-1].members)
     for each in (loop, second):
@@ -514,7 +514,7 @@ def test_p18_after_a_restart_the_next_decision_is_that_of_a_loop_that_was_never_
     differing -= {"recommendation_id"}  # a digest of the rest
     assert {name for name in differing if not name.startswith(COUNTED_AGAIN)} == set()
     assert again["fallback_policy.used"] != 0.0
-    assert (condensing.spared > 0) == (hours > 25)
+    assert (in_tables.spared > 0) == (hours > 25)
     assert (first["learned.target_utilization"] < loop.settings.target_utilization) == (hours > 25)  # type: ignore[operator]  # numbers
     assert first["ledger.paid.replicas"] == again["ledger.paid.replicas"]
 

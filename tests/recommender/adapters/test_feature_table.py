@@ -16,7 +16,7 @@ from cost_model.physics.detected import observed_in
 from cost_model.physics.pods import changes_in
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval
-from recommender.adapters.feature_table import FeatureTable, FeatureTableError, TablePast
+from recommender.adapters.feature_table import FeatureTable, FeatureTableError, condensed
 from recommender.borders import Borders, Unit
 from recommender.ports import AdapterError
 
@@ -113,19 +113,32 @@ def test_groups_in_turn_get_what_each_gets_alone(
     assert list(table.intervals_in_turn(names, since=since, until=until)) == alone
 
 
-@pytest.mark.parametrize("rows_at_once", [1, 5, 1000])
-def test_pasts_in_turn_hold_the_rows_that_each_group_gets_alone(
+@pytest.mark.parametrize("rows_at_once", [1, 30, 1000])
+def test_condensed_pasts_in_turn_are_those_of_each_group_alone(
     row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
 ) -> None:
-    """However many are read at once; a group of the same name in another cluster is another one."""
+    """However many are read at once, of a group that is behind and one of the same name in another cluster too."""
     monkeypatch.setattr("recommender.adapters.feature_table._COLUMNS_AT_ONCE", rows_at_once)
-    rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 5) for group in ("a", "b", "c")]
-    _write(tmp_path, [*rows, row(_at(15), 7.0, cluster="other", group="a")])
+    monkeypatch.setattr("recommender.adapters.feature_table._BEHIND", timedelta(seconds=60))
+    until, newest = _at(600), timedelta(seconds=120)
+    rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 41) for group in ("a", "b")]
+    rows += [row(_at(15 * step), float(step), group="behind", members=step // 10) for step in range(1, 31)]
+    rows += [row(_at(600), 7.0, cluster="other", group="a"), row(_at(15), 1.0, group="silent")]
+    _write(tmp_path, rows)
     table = FeatureTable(tmp_path)
-    names = [("c", "c"), ("c", "a"), ("other", "a"), ("c", "gone")]
-    since, until = _at(15), _at(45)
-    found = [(name, past.rows()) for name, past in table.pasts_in_turn(names, since=since, until=until)]
-    assert found == [(name, table.intervals(*name, since=since, until=until)) for name in names]
+    names = [("c", "b"), ("c", "behind"), ("c", "a"), ("other", "a"), ("c", "silent"), ("c", "gone")]
+    found = dict(table.condensed_in_turn(names, newest=newest, since=_at(0), until=until))
+    assert list(found) == names
+    for name, past in found.items():
+        alone = table.intervals(*name)
+        older = 0 if past.before is None else past.before.ends_us.size
+        assert past.rows == alone[older:]
+        if past.before is not None:
+            assert past.before.produce_messages_per_second.tolist() == [
+                each.produce_messages_per_second for each in alone[:older]
+            ]
+    assert [len(past.rows) for past in found.values()] == [8, 10, 8, 1, 1, 0]
+    assert [each.members for each in found["c", "behind"].telling] == [0, 1, 2]
 
 
 told = st.fixed_dictionaries(
@@ -153,14 +166,13 @@ def test_a_condensed_past_tells_of_the_group_what_all_of_its_rows_do(
     rows: list[GroupInterval] = []
     for repeats, values in drawn:
         rows += [row(_at(15 * (len(rows) + each + 1)), 1.0, **values) for each in range(repeats)]
-    past = TablePast(_table_of(rows[::-1]))
-    assert past.rows() == rows
-    condensed = past.condensed(timedelta(seconds=newest))
-    told_by = [*condensed.telling, *condensed.rows]
+    table = _table_of(rows)
+    past = condensed(table.slice(0, 0), table, newest=timedelta(seconds=newest))
+    told_by = [*past.telling, *past.rows]
     assert observed_in(told_by) == observed_in(rows)
     assert changes_in(told_by) == changes_in(rows)
-    older = 0 if condensed.before is None else condensed.before.ends_us.size
-    assert condensed.rows == rows[older:]
+    older = 0 if past.before is None else past.before.ends_us.size
+    assert past.rows == rows[older:]
     since = rows[-1].interval_end_at - timedelta(seconds=newest)
     assert all(each.interval_end_at <= since for each in rows[:older])
     # Whole minutes of four rows, and none of those that could be spared is left.

@@ -87,6 +87,10 @@ class MemoryDecisionStore:
             part for key, part in sorted(self._parts.items()) if key[:2] == (cluster, group) and key[2] >= since
         )
 
+    def groups_with_account(self, *, since: datetime) -> frozenset[tuple[str, str]]:
+        """Those that have such a part."""
+        return frozenset(key[:2] for key in self._parts if key[2] >= since)
+
     def latest(self, cluster: str, group: str) -> Decision | None:
         """The last of the group; of two with the same instant, the later saved one."""
         of_group = self._of(cluster, group)
@@ -419,6 +423,8 @@ class DecisionStoreContract:
         store.save(advice(recommendation_id="r-3"))
         assert store.account("prod-eu", "orders", since=START + 15 * MINUTE) == (parts[1], changed)
         assert store.account("prod-eu", "billing", since=START) == (other,)
+        assert store.groups_with_account(since=START) == {("prod-eu", "orders"), ("prod-eu", "billing")}
+        assert store.groups_with_account(since=START + MINUTE) == {("prod-eu", "orders")}
 
     def test_an_account_is_kept_for_a_day(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """A group that is gone leaves nothing behind."""
