@@ -100,8 +100,7 @@ class FleetTotal(NamedTuple):
 class Condensed(NamedTuple):
     """A past of which the older part is known by its minutes alone: `before` all `rows`, which are in order of time.
 
-    `telling` are the rows of the older part at which members, partitions or what Kafka says of the group changed; what
-    else is in them may be unknown.
+    `telling` are the rows of the older part at which members, partitions or what Kafka says of the group changed.
     """
 
     before: IntervalArrays | None

@@ -60,7 +60,8 @@ SettingsOf = Callable[[str, str], DecisionSettings]
 # Forecasts look back four weeks at most: the long season is a week, and three of them outvote an odd one.
 LOOK_BACK = timedelta(days=28)
 # Where an account was kept, what came before it is known by its outcomes and as minutes. Of the rest accounts, the
-# ledger and drains of a backlog go back a day: 28 days of rows take 9 s to be observed.
+# ledger and drains of a backlog go back a day. Observing 28 days of rows is most of a first start (`python -m
+# benchmarks.speed.restart`).
 ROWS_BESIDE_ACCOUNT = timedelta(hours=25)
 # Moves of every age are used for learning, since a group that moves once a week has no others. This many outweigh the
 # prior, which counts as three, 166 to 1, and are read in 6 ms.

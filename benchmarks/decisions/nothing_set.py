@@ -41,6 +41,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3, help="seeds of the plant, from 0 on")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
+    if arguments.seeds < 1:
+        parser.error(f"--seeds {arguments.seeds}: at least 1")
     files = [] if arguments.traces is None else sorted(arguments.traces.iterdir())
     traces = [read_trace(path) for path in files if path.name.endswith((".csv", ".csv.gz"))]
     long = [trace for trace in [*traces, orders_workload()] if trace.days >= LEAST_DAYS]

@@ -9,7 +9,6 @@ daily shape, replicas change between two counts, the capacity is set.
 """
 
 import argparse
-import json
 import logging
 import resource
 import sys
@@ -29,19 +28,21 @@ from numpy.typing import NDArray
 from benchmarks.command import end_with_parent
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.units import SECONDS_PER_DAY
-from recommender.adapters.feature_table import FORMAT, MANIFEST, SCHEMA, SCHEMA_VERSION, FeatureTable
+from recommender.adapters.feature_table import SCHEMA, FeatureTable
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.configuring.settings_group import GroupSettings
 from recommender.run import Recommender
 from replay.contest import PRICED
+from spark_features.table import ROW_GROUP_ROWS, Manifest, fresh_folder, parts_in, swap
 
 BEGAN_AT = datetime(2026, 1, 5, tzinfo=UTC)
 ROWS_A_DAY = SECONDS_PER_DAY // BASE_INTERVAL_SECONDS
-ROWS_OF_A_ROW_GROUP = 200_000
 PARTITIONS, CAPACITY = 24, 600.0
 # Rows at one count of replicas before the other one.
 ROWS_AT_ONE_COUNT = 700
 A_WHILE = timedelta(minutes=2)
+# Of a shorter past a restart reads every row too.
+LEAST_DAYS = 2
 
 
 def main() -> int:
@@ -50,11 +51,13 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=24)
     parser.add_argument("--days", type=int, default=28)
     arguments = parser.parse_args()
+    if arguments.groups < 1 or arguments.days < LEAST_DAYS:
+        parser.error(f"--groups {arguments.groups} --days {arguments.days}: at least 1 group and {LEAST_DAYS} days")
     print("| | processor | for a group | memory at most |\n|---|---:|---:|---:|")
     with TemporaryDirectory() as folder:
         write_table(Path(folder), groups=arguments.groups, days=arguments.days)
-        for later, name in enumerate(("first start", "restart")):
-            at = BEGAN_AT + timedelta(days=arguments.days) - (1 - later) * A_WHILE
+        end_at = BEGAN_AT + timedelta(days=arguments.days)
+        for name, at in (("first start", end_at - 3 * A_WHILE), ("restart", end_at - A_WHILE)):
             with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=end_with_parent) as alone:
                 seconds, megabytes = alone.submit(decided, Path(folder), at, arguments.groups).result()
             print(f"| {name} | {seconds:.1f} s | {seconds / arguments.groups:.2f} s | {megabytes:.0f} MB |", flush=True)
@@ -63,16 +66,15 @@ def main() -> int:
 
 def write_table(folder: Path, *, groups: int, days: int) -> None:
     """A part for each day, its rows in the order of groups and time."""
-    generator, parts = np.random.default_rng(0), []
+    generator, version = np.random.default_rng(0), fresh_folder(folder, version=1)
     for day in range(days):
         begin = BEGAN_AT + timedelta(days=day)
-        part = f"versions/v1/interval_seconds={BASE_INTERVAL_SECONDS}/date={begin.date()}"
-        (folder / part).mkdir(parents=True)
+        part = version / f"interval_seconds={BASE_INTERVAL_SECONDS}" / f"date={begin.date()}"
+        part.mkdir(parents=True)
         rows = rows_of_day(np.tile(np.arange(ROWS_A_DAY) + day * ROWS_A_DAY, groups), generator)
-        pq.write_table(rows, folder / part / "part-0.parquet", row_group_size=ROWS_OF_A_ROW_GROUP)
-        parts.append({"interval_seconds": BASE_INTERVAL_SECONDS, "date": str(begin.date()), "folder": part})
-    manifest = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "feature_table_version": 1, "parts": parts}
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+        pq.write_table(rows, part / "part-0.parquet", row_group_size=ROW_GROUP_ROWS)
+    empty = Manifest()
+    swap(folder, before=empty, after=empty.followed_by(parts_in(folder, version), followed=None))
 
 
 def rows_of_day(places: NDArray[np.int64], generator: np.random.Generator) -> pa.Table:
@@ -124,10 +126,10 @@ def decided(folder: Path, at: datetime, groups: int) -> tuple[float, float]:
     )
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     began = time.process_time()
-    decisions = loop.run_once(now=at - A_WHILE)
+    decisions = loop.run_once(now=at)
     seconds = time.process_time() - began
     # An account is kept with the decision that follows the first rows after the first one.
-    loop.run_once(now=at)
+    loop.run_once(now=at + A_WHILE)
     if len(decisions) != groups:
         message = f"{len(decisions)} of {groups} groups were decided"
         raise RuntimeError(message)

@@ -63,13 +63,9 @@ _TRIED_AGAIN_AFTER_VERSIONS = 20
 # Rows of several groups that are held at once as objects, 50 MB: what is allocated between them, and stays, keeps their
 # memory from being given back.
 _ROWS_AT_ONCE = 100_000
-# As columns a row takes a quarter. Each read decodes whole row groups of some 200,000 rows of a day: 24 groups with 28
-# days take as long at 500,000 and at a million, which takes half as much memory again.
+# As columns a row takes a fraction of that. Each read decodes whole row groups, of some 200,000 rows of a day, however
+# few of their groups it takes.
 _COLUMNS_AT_ONCE = 500_000
-# Groups whose newest row is older than that when they are opened are read alone.
-_BEHIND = timedelta(hours=1)
-# Doubles and names of partitions, half of the time that a read takes: neither minutes nor what a group is are in them.
-_NOT_OF_OLDER = ("lag_seconds", "worst_lag_seconds", "worst_partition", "partition_skew_ratio", "busiest_partition")
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -169,22 +165,12 @@ class FeatureTable:
     def condensed_in_turn(
         self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
     ) -> Iterator[tuple[tuple[str, str], Condensed]]:
-        """The past of each of these groups, with rows of `newest` before the newest one, and minutes before these.
-
-        The older part is read without the columns that it is not asked for, which takes half of the time.
-        """
-        split = until - newest - _BEHIND
+        """The past of each of these groups, with rows of `newest` before the newest one, and minutes before these."""
         for names in self._turns(groups, rows_at_once=_COLUMNS_AT_ONCE, since=since, until=until):
-            of_older = tuple(name for name in _NAMES if name not in _NOT_OF_OLDER)
-            older = self._of_groups(names, since=since, until=split, columns=of_older)
-            newer = self._of_groups(names, since=max(since, split), until=until)
+            table = self._of_groups(names, since=since, until=until)
             for cluster, group in names:
                 of_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-                of_both = older.filter(of_group), newer.filter(of_group)
-                if of_both[0].num_rows and not _reaches(of_both[1], split + newest):
-                    whole = self._intervals(of_group, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)
-                    of_both = whole.slice(0, 0), whole
-                yield (cluster, group), condensed(*of_both, newest=newest)
+                yield (cluster, group), condensed(table.filter(of_group), newest=newest)
 
     def _turns(
         self, groups: Sequence[tuple[str, str]], *, rows_at_once: int, since: datetime, until: datetime
@@ -195,18 +181,10 @@ class FeatureTable:
         at_once = max(1, rows_at_once * len(groups) // max(1, rows))
         return (groups[begin : begin + at_once] for begin in range(0, len(groups), at_once))
 
-    def _of_groups(
-        self,
-        groups: Sequence[tuple[str, str]],
-        *,
-        since: datetime,
-        until: datetime,
-        columns: Sequence[str] = _NAMES,
-    ) -> pa.Table:
+    def _of_groups(self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime) -> pa.Table:
         """Base rows in order of time, perhaps with those of groups of the same names in other clusters."""
         wanted = pc.field("group").isin(sorted({group for _, group in groups}))
-        seconds = BASE_INTERVAL_SECONDS
-        return self._intervals(wanted, interval_seconds=seconds, since=since, until=until, columns=columns)
+        return self._intervals(wanted, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)
 
     def _intervals(
         self,
@@ -215,12 +193,11 @@ class FeatureTable:
         interval_seconds: int,
         since: datetime | None,
         until: datetime | None,
-        columns: Sequence[str] = _NAMES,
     ) -> pa.Table:
         """The wanted rows in the order of their ends."""
         lately, may_hold = _within(since=since, until=until, interval_seconds=interval_seconds)
         wanted = wanted if lately is None else wanted & lately
-        return self._table(may_hold, columns=columns, wanted=wanted).sort_by("interval_end_at")
+        return self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at")
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
         """End of the newest base row of any group, or of the newest one no later than `until`; None without rows."""
@@ -327,7 +304,7 @@ def _within(
 
 
 def _table_from(files: ds.Dataset, *, columns: list[str], wanted: Any) -> pa.Table:  # noqa: ANN401  # as above
-    """The wanted rows, one file and one batch ahead: with many at once 60 groups took 850 MB instead of 600."""
+    """The wanted rows, with one file and one batch read ahead: by default many are decoded, and in memory, at once."""
     return files.to_table(columns=columns, filter=wanted, batch_readahead=1, fragment_readahead=1)
 
 
@@ -397,28 +374,15 @@ def _files(folder: Path) -> list[str]:
     return files
 
 
-def condensed(older: pa.Table, newer: pa.Table, *, newest: timedelta) -> Condensed:
-    """A group's past from base rows in order of time, cut at a whole minute, so long before the newest one or longer.
-
-    `newer` begins before that, or has all rows; `older` may lack columns.
-    """
-    ends_us = newer["interval_end_at"].cast(pa.int64()).to_numpy()
+def condensed(table: pa.Table, *, newest: timedelta) -> Condensed:
+    """A group's past from base rows in order of time, cut at the last whole minute so long before the newest one."""
+    ends_us = table["interval_end_at"].cast(pa.int64()).to_numpy()
     until_us = (int(ends_us[-1]) - newest // _MICROSECOND) // _MINUTE_US * _MINUTE_US if ends_us.size else 0
-    cut = int(np.searchsorted(ends_us, until_us, side="right"))
-    past = pa.concat_tables([older, newer.slice(0, cut).select(older.column_names)])
-    if not past.num_rows:
-        return Condensed(None, (), rows_of(newer))
-    telling = past.filter(pa.array(_tells(past)))
-    for field in SCHEMA:
-        if field.name not in telling.column_names:
-            telling = telling.append_column(field, pa.nulls(telling.num_rows, field.type))
-    return Condensed(_arrays_of(past), rows_of(telling), rows_of(newer.slice(cut)))
-
-
-def _reaches(rows: pa.Table, instant: datetime) -> bool:
-    """True if the last row ends at the instant or later."""
-    ends = rows["interval_end_at"].cast(pa.int64())
-    return bool(rows.num_rows) and _instant(ends[-1].as_py()) >= instant
+    older = table.slice(0, int(np.searchsorted(ends_us, until_us, side="right")))
+    if not older.num_rows:
+        return Condensed(None, (), rows_of(table))
+    telling = rows_of(older.filter(pa.array(_tells(older))))
+    return Condensed(_arrays_of(older), telling, rows_of(table.slice(older.num_rows)))
 
 
 def _arrays_of(table: pa.Table) -> IntervalArrays:

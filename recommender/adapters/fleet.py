@@ -53,9 +53,9 @@ RowsOf = Callable[[pa.Table], Sequence[GroupInterval]]
 
 
 class CondensedOf(Protocol):
-    """A past of which only the newest rows become objects; both tables are in order of time."""
+    """A past of which only the newest rows become objects; the table is in order of time."""
 
-    def __call__(self, older: pa.Table, newer: pa.Table, /, *, newest: timedelta) -> Condensed:
+    def __call__(self, table: pa.Table, /, *, newest: timedelta) -> Condensed:
         """Make it."""
         ...
 
@@ -220,7 +220,7 @@ class _OneGroup:
             if rows is None:
                 yield each, Condensed(None, (), ())
             else:
-                yield each, self._condensed(rows.slice(0, 0), rows, newest=newest)
+                yield each, self._condensed(rows, newest=newest)
 
     def _between(self, since: datetime | None, until: datetime | None) -> pa.Table | None:
         """Its rows between these instants, in order of time."""

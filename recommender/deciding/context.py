@@ -71,8 +71,8 @@ class DecisionContext:
     @property
     def useful_replicas(self) -> tuple[int, ...]:
         """The useful replica counts within the bounds of the profile."""
-        profile, most = self.profile, Replicas(self.profile.replica_ceiling)
-        return useful_counts(profile, minimum=min(profile.min_replicas, most), maximum=most)
+        floor, ceiling = self.profile.replica_floor, self.profile.replica_ceiling
+        return useful_counts(self.profile, minimum=Replicas(floor), maximum=Replicas(ceiling))
 
     @property
     def passed_minutes(self) -> int:

@@ -480,7 +480,7 @@ class Condensing(Rows):
             rows = self.intervals(*name, since=since, until=until)
             columns = {each.name: [getattr(one, each.name) for one in rows] for each in fields(GroupInterval)}
             table = pa.table(columns).cast(SCHEMA)
-            past = condensed(table.slice(0, 0), table, newest=newest)
+            past = condensed(table, newest=newest)
             self.spared += len(rows) - len(past.rows)
             yield name, past
 

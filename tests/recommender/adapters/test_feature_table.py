@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
@@ -119,7 +120,6 @@ def test_condensed_pasts_in_turn_are_those_of_each_group_alone(
 ) -> None:
     """However many are read at once, of a group that is behind and one of the same name in another cluster too."""
     monkeypatch.setattr("recommender.adapters.feature_table._COLUMNS_AT_ONCE", rows_at_once)
-    monkeypatch.setattr("recommender.adapters.feature_table._BEHIND", timedelta(seconds=60))
     until, newest = _at(600), timedelta(seconds=120)
     rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 41) for group in ("a", "b")]
     rows += [row(_at(15 * step), float(step), group="behind", members=step // 10) for step in range(1, 31)]
@@ -130,13 +130,11 @@ def test_condensed_pasts_in_turn_are_those_of_each_group_alone(
     found = dict(table.condensed_in_turn(names, newest=newest, since=_at(0), until=until))
     assert list(found) == names
     for name, past in found.items():
-        alone = table.intervals(*name)
-        older = 0 if past.before is None else past.before.ends_us.size
-        assert past.rows == alone[older:]
-        if past.before is not None:
-            assert past.before.produce_messages_per_second.tolist() == [
-                each.produce_messages_per_second for each in alone[:older]
-            ]
+        alone = condensed(_table_of(table.intervals(*name)), newest=newest)
+        assert (past.telling, past.rows) == (alone.telling, alone.rows)
+        assert (past.before is None) == (alone.before is None)
+        for values, expected in zip(past.before or (), alone.before or (), strict=True):
+            assert np.array_equal(values, expected, equal_nan=True)
     assert [len(past.rows) for past in found.values()] == [8, 10, 8, 1, 1, 0]
     assert [each.members for each in found["c", "behind"].telling] == [0, 1, 2]
 
@@ -166,8 +164,7 @@ def test_a_condensed_past_tells_of_the_group_what_all_of_its_rows_do(
     rows: list[GroupInterval] = []
     for repeats, values in drawn:
         rows += [row(_at(15 * (len(rows) + each + 1)), 1.0, **values) for each in range(repeats)]
-    table = _table_of(rows)
-    past = condensed(table.slice(0, 0), table, newest=timedelta(seconds=newest))
+    past = condensed(_table_of(rows), newest=timedelta(seconds=newest))
     told_by = [*past.telling, *past.rows]
     assert observed_in(told_by) == observed_in(rows)
     assert changes_in(told_by) == changes_in(rows)
