@@ -17,7 +17,7 @@ TIDY_EVERY_SECONDS = 60.0
 SEARCH_EVERY_TIMES = 60
 
 
-def keep_little_of_what_is_freed() -> None:
+def keep_little_of_what_is_freed(*, for_readers: bool) -> None:
     """Tidy up the memory of this process once a minute, and let all its threads share two arenas of glibc's malloc.
 
     By default a thread gets an arena of its own, eight for each core, and what one frees the others do not use: after a
@@ -27,8 +27,9 @@ def keep_little_of_what_is_freed() -> None:
     have no such arenas, and nothing is given back there.
 
     Python's garbage collector looks through all objects again when a quarter of them are new, and nobody is answered
-    meanwhile: 250 ms with 15,000 groups (`make bench-pages`). So what a minute has left is set aside from it, and is
-    looked through once an hour; what nobody refers to is freed at once as ever.
+    meanwhile: 250 ms with 15,000 groups (`make bench-pages`). So a process `for_readers` sets aside from it what a
+    minute has left, and looks through that once an hour; what nobody refers to is freed at once as ever. In the process
+    of Spark each object in Python holds one of the JVM and itself, so an hour of them would fill the JVM.
     """
     trim: Callable[[int], object] | None = None
     if sys.platform == "linux":
@@ -36,15 +37,16 @@ def keep_little_of_what_is_freed() -> None:
         mallopt, trim = getattr(library, "mallopt", None), getattr(library, "malloc_trim", None)
         if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
             mallopt(_M_ARENA_MAX, ARENAS)
-    threading.Thread(target=_tidy_forever, args=(trim,), name="memory", daemon=True).start()
+    threading.Thread(target=_tidy_forever, args=(trim, for_readers), name="memory", daemon=True).start()
 
 
-def _tidy_forever(trim: Callable[[int], object] | None) -> None:
+def _tidy_forever(trim: Callable[[int], object] | None, for_readers: bool) -> None:  # noqa: FBT001
     for times in count(1):
         time.sleep(TIDY_EVERY_SECONDS)
-        if times % SEARCH_EVERY_TIMES == 0:
-            gc.unfreeze()
-            gc.collect()
-        gc.freeze()
+        if for_readers:
+            if times % SEARCH_EVERY_TIMES == 0:
+                gc.unfreeze()
+                gc.collect()
+            gc.freeze()
         if trim is not None:
             trim(0)

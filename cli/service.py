@@ -211,7 +211,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     from recommender.known_groups import KnownGroups
 
     trace_crashes()
-    keep_little_of_what_is_freed()
+    keep_little_of_what_is_freed(for_readers=True)
     asks_cluster = bool(options.kubernetes) or options.lease is not None or options.access.token_review
     if options.kubeconfig is not None and not asks_cluster:
         message = "--kubeconfig is about a cluster that is not followed; add --kubernetes NAMESPACE"

@@ -200,7 +200,7 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
     from cli.spark import spark_beside
 
     trace_crashes()
-    keep_little_of_what_is_freed()
+    keep_little_of_what_is_freed(for_readers=False)
     log_to_stderr()
     _silence_pyspark()
     talk = Talk()

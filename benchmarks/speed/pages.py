@@ -98,7 +98,7 @@ def measure(url: str, *, groups: int) -> tuple[Mapping[str, Sequence[float]], Se
     (last,) = decisions("orders", cycles=1, known_groups=known_groups)
     metrics = Metrics(store, clock=lambda: DECIDED_AT, version="bench")
     middle = _fill(store, metrics, last, groups=groups)
-    keep_little_of_what_is_freed()
+    keep_little_of_what_is_freed(for_readers=True)
     while gc.get_freeze_count() == 0:
         time.sleep(1.0)
     asked = count()

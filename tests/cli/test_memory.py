@@ -12,7 +12,7 @@ import sys, threading
 from ctypes import CDLL
 from cli.memory import keep_little_of_what_is_freed
 if "few" in sys.argv:
-    keep_little_of_what_is_freed()
+    keep_little_of_what_is_freed(for_readers=True)
 together = threading.Barrier(9)
 def work():
     held = [bytearray(70_000) for _ in range(50)]
@@ -51,7 +51,7 @@ import sys, time
 from cli import memory
 memory.TIDY_EVERY_SECONDS = 0.01
 if "trimmed" in sys.argv:
-    memory.keep_little_of_what_is_freed()
+    memory.keep_little_of_what_is_freed(for_readers=True)
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 before = resident()
@@ -109,7 +109,7 @@ def ring():
 gc.disable()
 memory.TIDY_EVERY_SECONDS, memory.SEARCH_EVERY_TIMES = 0.01, 10**9
 held = [ring() for _ in range(1_000)]
-memory.keep_little_of_what_is_freed()
+memory.keep_little_of_what_is_freed(for_readers=True)
 while gc.get_freeze_count() < 2_000:
     time.sleep(0.01)
 gone = weakref.ref(held[0])
@@ -128,3 +128,22 @@ def test_what_a_minute_has_left_is_looked_through_in_the_search_alone() -> None:
     """Objects that refer to each other are set aside, where a collection does not see them; the search frees them."""
     ran = subprocess.run([sys.executable, "-c", SET_ASIDE], check=True, capture_output=True, text=True)
     assert ran.stdout.split() == ["True", "True"]
+
+
+FOR_NOBODY = """
+import gc, time
+from cli import memory
+memory.TIDY_EVERY_SECONDS = 0.01
+times = []
+memory.count = lambda first: iter(lambda: times.append(1) or len(times), None)
+memory.keep_little_of_what_is_freed(for_readers=False)
+while len(times) < 3:
+    time.sleep(0.01)
+print(gc.get_freeze_count())
+"""
+
+
+def test_a_process_without_readers_sets_nothing_aside() -> None:
+    """Spark's would keep an hour of objects of the JVM: of 1,000 groups they filled 2 GB in five minutes."""
+    ran = subprocess.run([sys.executable, "-c", FOR_NOBODY], check=True, capture_output=True, text=True)
+    assert ran.stdout.split() == ["0"]

@@ -1,5 +1,6 @@
 """The stream against the batch job: the same rows, in whatever order files come, and wherever the process dies."""
 
+import gc
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]  # as above
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -300,3 +302,26 @@ def test_late_samples_are_counted_and_the_batch_job_reads_them(
     assert newest == streamed["g", 15][-1].interval_end_at
     for key, rows in streamed.items():
         assert rows == [row for row in wanted[key] if row.interval_end_at <= newest], key
+
+
+@pytest.mark.spark
+def test_a_micro_batch_leaves_nothing_in_the_jvm(spark: SparkSession, folder: Path, sampled: Sampled) -> None:
+    """Without Python's own collections, which come as they like, its objects held all rows of all micro-batches."""
+    samples = [sampled(15 * number - 1, 100 * number, 90 * number) for number in range(1, 61)]
+    files = _in_files(samples, folder / "made", seconds=300)
+    held: list[int] = []
+
+    def counted() -> Iterator[Sequence[Path]]:
+        for file in files:
+            yield [file]
+            # With those of the file's own micro-batch, which has just made it visible.
+            held.append(sum(type(each) is JavaObject for each in gc.get_objects()))
+
+    gc.collect()
+    gc.disable()
+    try:
+        _follow(spark, folder, counted())
+    finally:
+        gc.enable()
+    assert len(files) >= 3
+    assert max(held) < held[0] + 40, held
