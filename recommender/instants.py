@@ -32,12 +32,12 @@ class Pulse:
         return self._beat_seconds is not None and time.monotonic() - self._beat_seconds > HANGS_AFTER_SECONDS
 
 
-class VersionedTable(Protocol):
+class GrowingTable(Protocol):
     """A table to which other processes add rows."""
 
     @property
-    def version(self) -> int:
-        """A number that changes with its rows."""
+    def row_count(self) -> int:
+        """The number of its rows."""
         ...
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
@@ -46,7 +46,7 @@ class VersionedTable(Protocol):
 
 
 def as_rows_come(
-    table: VersionedTable,
+    table: GrowingTable,
     cycle_seconds: float,
     *,
     clock: Callable[[], datetime],
@@ -63,11 +63,11 @@ def as_rows_come(
     while not stop.is_set():
         if pulse is not None:
             pulse.beat()
-        version = _version_of(table)
+        count = _row_count_of(table)
         is_requested = early is not None and early.is_set()
-        is_new = version is not None and version != seen
+        is_new = count is not None and count != seen
         if is_new or is_requested or time.monotonic() - yielded >= cycle_seconds:
-            seen, yielded = version or seen, time.monotonic()
+            seen, yielded = seen if count is None else count, time.monotonic()
             if early is not None:
                 early.clear()
             if stop.wait(_seconds_until_usable(table, clock())):
@@ -76,15 +76,15 @@ def as_rows_come(
         stop.wait(TABLE_LOOK_SECONDS)
 
 
-def _version_of(table: VersionedTable) -> int | None:
-    """The version of the table; None while it cannot be read."""
+def _row_count_of(table: GrowingTable) -> int | None:
+    """The number of rows of the table; None while it cannot be read."""
     try:
-        return table.version
+        return table.row_count
     except Exception:  # noqa: BLE001  # the cycle reads it again and refuses with the reason
         return None
 
 
-def _seconds_until_usable(table: VersionedTable, now: datetime) -> float:
+def _seconds_until_usable(table: GrowingTable, now: datetime) -> float:
     """Seconds until the interval of the newest row is over: rows are read a second before."""
     try:
         newest = table.newest_interval_end_at(until=now + MOST_AHEAD)

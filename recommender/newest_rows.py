@@ -41,6 +41,12 @@ class NewestRows:
             return self._histories.intervals(*group, since=since, until=self._until)
         return [row for row in rows if row.interval_end_at > since]
 
+    def has_any(self, group: Group, *, since: datetime) -> bool:
+        """True if `of` has rows of the group, or has to read it alone."""
+        turn = self._turns.get(group)
+        rows = None if turn is None or since < turn.since else turn.look(group)
+        return rows is None or any(row.interval_end_at > since for row in rows)
+
 
 class _Turn:
     """The rows of some groups after `since`, read as they are asked for in the order of their names."""
@@ -54,6 +60,12 @@ class _Turn:
 
     def of(self, group: Group) -> Sequence[GroupInterval] | None:
         """The rows of one of the groups, once; None where they cannot be read together."""
+        rows = self.look(group)
+        self._read.pop(group, None)
+        return rows
+
+    def look(self, group: Group) -> Sequence[GroupInterval] | None:
+        """The rows of one of the groups, which `of` gives again."""
         try:
             while group not in self._read:
                 name, rows = next(self._coming)
@@ -63,4 +75,4 @@ class _Turn:
         except Exception as error:  # noqa: BLE001  # reading the groups one by one gives the refusals
             _log.debug("reading_together_failed", error=str(error))
             return None
-        return self._read.pop(group)
+        return self._read[group]

@@ -76,6 +76,9 @@ STORED_AT_ONCE = 50
 FITS_PER_CYCLE = 50
 GROUPS_OF_A_FIT = 60
 
+# A decision stands while no row of its group has come, for less than a cycle: one without any rows decides all groups.
+STANDS_CYCLES = 0.9
+
 # One step of thinning removes an hour of repetitions a group.
 TIDY_EVERY = timedelta(hours=1)
 
@@ -92,7 +95,10 @@ class Report(Protocol):
 
 @dataclass(slots=True)
 class Watched:
-    """The state that the loop keeps of one group between two cycles."""
+    """The state that the loop keeps of one group between two cycles.
+
+    `news_at` is the cycle in which its newest row came, and `standing` the decision on it, unless a hold was in force.
+    """
 
     session: Session
     profile: GroupProfile
@@ -100,6 +106,8 @@ class Watched:
     observed: ObservedGroup
     changes: tuple[MembersChange, ...]
     seen_until: datetime
+    news_at: datetime
+    standing: Decision | None = None
     failure: str | None = None
 
     @property
@@ -111,6 +119,9 @@ class Watched:
 @dataclass(slots=True, kw_only=True)
 class Recommender:
     """Decides for all groups of `histories`. A failure in one group becomes that group's refusal; the rest are decided.
+
+    A cycle decides the groups of which rows have come, and those of which none came for a cycle. What was decided of
+    the others stands: collectors do not read at the same moment, and each rows would decide all groups again.
 
     While the store does not answer, or the histories cannot be read, all known groups are refused with that reason:
     nothing is advised that is not stored. What fails is told to `borders`.
@@ -187,9 +198,11 @@ class Recommender:
             for group in groups[begin : begin + STORED_AT_ONCE]:
                 if self.is_stopped():
                     break
-                resting = self._long_decisions.resting(group, now=now)
-                if resting is not None and not self._has_to_be_told(group, obstacles, now=now):
-                    decisions.append(resting)
+                standing = None
+                if not self._has_to_be_told(group, obstacles, now=now):
+                    standing = self._standing(group, newest, times, now=now)
+                if standing is not None:
+                    decisions.append(standing)
                 else:
                     made[group] = self._step(group, obstacles.get(group), times, now=now, opened=opened, newest=newest)
             decisions += self._told(made, times, now=now)
@@ -250,6 +263,19 @@ class Recommender:
     def _has_to_be_told(self, group: Group, obstacles: Mapping[Group, Obstacle], *, now: datetime) -> bool:
         """True if this cycle has to say so of the group, however long its decisions take."""
         return bool(self._outage) or group in obstacles or self._hold_on(group, now=now) is not None
+
+    def _standing(self, group: Group, newest: NewestRows, times: StepTimes, *, now: datetime) -> Decision | None:
+        """The last decision on the group where none is due; else None."""
+        resting = self._long_decisions.resting(group, now=now)
+        watched = self._watched.get(group)
+        if resting is not None or watched is None or watched.standing is None:
+            return resting
+        settings = self.settings if self.settings_of is None else self.settings_of(*group)
+        stands = timedelta(seconds=STANDS_CYCLES * settings.cycle_seconds)
+        if not watched.news_at <= now < watched.news_at + stands or not self._as_before(watched, group, settings):
+            return None
+        with times.timing("read"):
+            return None if newest.has_any(group, since=watched.seen_until) else watched.standing
 
     def _forget_all_but(self, groups: Collection[Group]) -> None:
         """Drop what is kept in memory of groups that are gone; while nothing can be read, none is."""
@@ -388,14 +414,16 @@ class Recommender:
                 forecast = session.forecast(now, may_refit=self._fits_left > 0)
                 self._fits_left -= session.fits - fits_before
             self._log_failure(group)
+            hold = self._hold_on(group, now=now)
             with times.timing("decide"):
                 decision = session.decide(
                     forecast,
                     now=now,
                     sensitivity="any" if self._searches_left else "as_before",
-                    hold=self._hold_on(group, now=now),
+                    hold=hold,
                 )
             self._searches_left -= _is_searched(decision, session)
+            self._watched[group].standing = decision if hold is None else None
         except NotLeadingError:
             raise
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
@@ -426,6 +454,7 @@ class Recommender:
             for stop in self.stops(group):
                 watched.session.measured(stop)
             rows = newest.of(group, since=watched.seen_until)
+            watched.news_at = now if rows else watched.news_at
             for row in rows:
                 watched.session.observe(row)
                 watched.seen_until = row.interval_end_at
@@ -488,7 +517,7 @@ class Recommender:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
         changes = changes_in(chain(telling, rows))
-        self._watched[group] = Watched(session, profile, settings, observed, changes, seen_until)
+        self._watched[group] = Watched(session, profile, settings, observed, changes, seen_until, news_at=now)
         self._show_workload(group, self._watched[group])
         return session
 

@@ -81,6 +81,7 @@ class _Part:
     interval_seconds: int
     day_begins_at: datetime
     folder: str
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,11 @@ class FeatureTable:
     def version(self) -> int:
         """Number of the current version; every run of the features job makes the next one."""
         return _read_manifest(self.path).version
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of all lengths: it changes as rows come, and not where files of rows are merged."""
+        return sum(part.rows for part in _read_manifest(self.path).parts)
 
     def groups(self, *, now: datetime | None = None) -> tuple[tuple[str, str], ...]:
         """Every (cluster, group) that has rows of the longest intervals, or base rows of the newest hours, sorted.
@@ -362,6 +368,7 @@ def _part(entry: dict[str, Any]) -> _Part:
         interval_seconds=int(entry["interval_seconds"]),
         day_begins_at=datetime(day.year, day.month, day.day, tzinfo=UTC),
         folder=str(folder),
+        rows=int(entry["rows"]),
     )
 
 

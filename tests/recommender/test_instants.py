@@ -14,10 +14,10 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class Table:
-    """A feature table with only a version and the end of its newest row."""
+    """A feature table with only a number of rows and the end of its newest row."""
 
     def __init__(self, newest: datetime) -> None:
-        self.version, self._newest = 1, newest
+        self.row_count, self._newest = 1, newest
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime:  # noqa: ARG002  # none is later
         """The instant at which its newest row ends."""
@@ -39,12 +39,12 @@ def instants_of(table: Table, stop: threading.Event, *, cycle: float = 60.0) -> 
     return as_rows_come(table, cycle, clock=clock, stop=stop)
 
 
-def test_each_version_of_the_table_is_decided_on_once() -> None:
-    """Version 1 and version 2 are decided on once each, and nothing in between, at any time."""
+def test_new_rows_are_decided_on_once() -> None:
+    """One row and two rows are decided on once each, and nothing in between, at any time."""
     stop, table = threading.Event(), Table(NOON)
     decision_times = instants_of(table, stop)
     assert next(decision_times) > NOON
-    table.version = 2
+    table.row_count = 2
     assert next(decision_times) > NOON
     stop.set()
     assert next(decision_times, None) is None
@@ -80,7 +80,7 @@ def test_a_row_of_a_wrong_clock_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(stop, "wait", wait)
     now, newest = NOON + timedelta(seconds=14.2), [NOON + timedelta(hours=2), NOON + timedelta(seconds=15)]
-    table = Mock(version=1, newest_interval_end_at=lambda until: max(each for each in newest if each <= until))
+    table = Mock(row_count=1, newest_interval_end_at=lambda until: max(each for each in newest if each <= until))
     next(as_rows_come(table, 60.0, clock=lambda: now, stop=stop))
     assert waited == [pytest.approx(0.8)]
 
@@ -89,7 +89,7 @@ class Unreadable:
     """A table whose folder is away."""
 
     @property
-    def version(self) -> int:
+    def row_count(self) -> int:
         """Its number cannot be read."""
         message = "the folder is away"
         raise OSError(message)

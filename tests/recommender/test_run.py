@@ -107,7 +107,7 @@ def test_a_cycle_ends_after_the_group_in_which_it_is_stopped(
     run_forever(loop, instants=iter([now]))
     loop.is_stopped, loop.profile_of = stopped.is_set, stopping
     assert len(received.decisions) == 9
-    later = now + timedelta(minutes=1)
+    later = now + timedelta(minutes=2)
     run_forever(loop, instants=iter([later]), report=lambda decisions, **_: reports.append(decisions))
     told = [decision.group for decision in received.decisions]
     assert told == [*groups, *groups[:4]]
@@ -207,11 +207,11 @@ def test_p17_while_the_store_does_not_answer_groups_are_refused_and_the_next_cyc
     with pytest.MonkeyPatch.context() as away:
         calls = Mock(side_effect=UnavailableError("the database is away"))
         away.setattr(loop.store, method, calls)
-        refused = loop.run_once(now=now + timedelta(minutes=1))
+        refused = loop.run_once(now=now + timedelta(minutes=2))
     assert [each.reason for each in refused] == ["source_unreachable"] * 3
     assert publisher.decisions[-3:] == list(refused)
     assert calls.call_count == 1  # a store that does not answer is waited for once a cycle
-    again = loop.run_once(now=now + timedelta(minutes=2))
+    again = loop.run_once(now=now + timedelta(minutes=4))
     assert again[0].reason == "held"
     assert all(isinstance(each, Recommendation) for each in again)
 
@@ -239,17 +239,58 @@ def test_a_group_whose_decisions_take_long_rests_and_a_hold_is_in_force_all_the_
     publisher = RecordingPublisher()
     loop = make(Rows(hour), [publisher])
     loop.timer = (2.0 * number for number in count()).__next__
-    first, second, resting = (loop.run_once(now=now + timedelta(seconds=15 * step))[0] for step in range(3))
+    first, second, resting = (loop.run_once(now=now + timedelta(seconds=90 * step))[0] for step in range(3))
     assert publisher.decisions == [first, second]
     assert resting is second
     store_of(loop).place_hold(Hold(scope=HoldScope(group="orders"), reason="sale", placed_at=now))
-    (held,) = loop.run_once(now=now + timedelta(seconds=45))
+    (held,) = loop.run_once(now=now + timedelta(seconds=195))
     assert isinstance(held, Recommendation)
     assert held.binding_rule == "hold"
     store_of(loop).release_hold(HoldScope(group="orders"))
     (after,) = loop.run_once(now=now + timedelta(hours=1))
     assert after is publisher.decisions[-1]
     assert len(publisher.decisions) == 4
+
+
+def test_what_was_decided_stands_until_rows_come_or_a_cycle_has_none(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """A thousand groups are not decided again because a row of another one came; nor stored or published again."""
+    quiet = [replace(row, group="quiet") for row in hour]
+    busy = [replace(hour[-1], group="busy", interval_end_at=now + timedelta(seconds=each)) for each in range(-3600, 99)]
+    received = RecordingPublisher()
+    loop = make(Rows([*quiet, *busy]), [received])
+    assert loop.settings.cycle_seconds == 60.0
+    told: list[list[str]] = []
+    for seconds in (0, 30, 45, 53, 54, 55):
+        decided = loop.run_once(now=now + timedelta(seconds=seconds))
+        assert [each.group for each in decided] == ["busy", "quiet"]
+        told.append([each.group for each in received.decisions])
+        received.decisions.clear()
+    assert told == [["busy", "quiet"], ["busy"], ["busy"], ["busy"], ["busy", "quiet"], ["busy", "quiet"]]
+
+
+def test_what_was_decided_does_not_stand_where_a_hold_or_a_setting_has_changed(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """A hold that is placed or released, and a price that is another one, are in force in the next cycle."""
+    received = RecordingPublisher()
+    loop = make(Rows(hour), [received])
+    scope = HoldScope(group="orders")
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: store_of(loop).place_hold(Hold(scope=scope, reason="sale", placed_at=now)),
+        lambda: store_of(loop).release_hold(scope),
+        lambda: setattr(loop, "settings", replace(loop.settings, currency="EUR", price_per_replica_hour=0.04)),
+        lambda: None,
+    ]
+    loop.run_once(now=now)
+    counts = [len(received.decisions)]
+    for second, change in enumerate(changes, start=1):
+        change()
+        loop.run_once(now=now + timedelta(seconds=second))
+        counts.append(len(received.decisions))
+    assert counts == [1, 1, 2, 3, 4, 4]
 
 
 def test_a_group_rests_no_longer_than_its_time_by_a_clock_that_was_set_back(
@@ -630,7 +671,8 @@ def test_a_repeated_decision_is_logged_once(
     """A move, then three times that it is under way: two lines at level info, and all decisions are published."""
     received, logged = RecordingPublisher(), CapturingLogger()
     monkeypatch.setattr("recommender.run._log", logged)
-    loop = make(Rows(hour), [received])
+    newer = [replace(hour[-1], interval_end_at=now + timedelta(seconds=seconds)) for seconds in (15, 30, 45)]
+    loop = make(Rows([*hour, *newer]), [received])
     for seconds in (0, 15, 30, 45):
         loop.run_once(now=now + timedelta(seconds=seconds))
     levels = [call.method_name for call in logged.calls if call.args == ("decided",)]
@@ -701,7 +743,7 @@ def test_measured_stops_are_requested_once_a_cycle_and_reach_the_session(
 
     loop.stops = stops
     loop.run_once(now=now)
-    loop.run_once(now=now + timedelta(seconds=60))
+    loop.run_once(now=now + timedelta(seconds=120))
     (watched,) = loop._watched.items()
     assert requests == [watched[0]] * 2
     assert list(watched[1].session._moves._grader._measured) == [stop, stop]
