@@ -144,29 +144,33 @@ def _until(holds: Any, process: "subprocess.Popen[bytes]") -> None:  # noqa: ANN
 def _costs(pid: int, *, seconds: float) -> dict[str, Any]:
     """Processor time of the recommender and of Spark below it as shares of one core, their memory, and the load."""
     service = psutil.Process(pid)
-    below = list(service.children(recursive=True))
-    before, began = [_busy(each) for each in (service, *below)], time.monotonic()
+    before, began = _busy_seconds(service), time.monotonic()
+    latest = dict(before)
     resident, loads = 0.0, []
     while time.monotonic() - began < seconds:
         time.sleep(_LOOK_SECONDS)
         resident = max(resident, service.memory_info().rss / _MEBIBYTE)
         loads.append(os.getloadavg()[0])
+        # Of one that has ended, what came after the last look is not known.
+        latest |= _busy_seconds(service)
     passed = time.monotonic() - began
-    # One that has ended meanwhile is not counted: its last minutes are not known.
-    cores = [max(0.0, _busy(each) - busy) / passed for each, busy in zip((service, *below), before, strict=True)]
+    cores = {number: (busy - before.get(number, 0.0)) / passed for number, busy in latest.items()}
     return {
-        "recommender_cores": cores[0],
+        "recommender_cores": cores.pop(pid),
         "recommender_resident_mebibytes": resident,
-        "below_cores": sum(cores[1:]),
+        "below_cores": sum(cores.values()),
         "mean_load": sum(loads) / len(loads),
     }
 
 
-def _busy(process: psutil.Process) -> float:
-    with suppress(psutil.Error):
-        times = process.cpu_times()
-        return float(times.user + times.system)
-    return 0.0
+def _busy_seconds(service: psutil.Process) -> dict[int, float]:
+    """Seconds of processor of the service and of each process below it, by their numbers."""
+    busy = {}
+    for each in (service, *service.children(recursive=True)):
+        with suppress(psutil.Error):
+            times = each.cpu_times()
+            busy[each.pid] = float(times.user + times.system)
+    return busy
 
 
 def _last_reading(at: float) -> float:
@@ -186,9 +190,3 @@ def _surge_seconds(address: str, names: Sequence[str], *, after: float) -> float
             return max(at for _, at in came.values()) - min(read_at for read_at, _ in came.values())
     message = f"not each group had advice on the higher load within {_SURGE_LIMIT_SECONDS:.0f} s"
     raise TimeoutError(message)
-
-
-def written(document: dict[str, Any], out: Path) -> None:
-    """Write the document."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
