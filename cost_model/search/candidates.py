@@ -9,9 +9,9 @@ import numpy as np
 
 from cost_model.physics.skew import useful_counts
 from cost_model.pricing.rollout import DRAIN_SECONDS, NO_MOVE, SimulationInputs
-from cost_model.pricing.situation import Situation, Uncertainty
+from cost_model.pricing.situation import Situation
 from cost_model.search.optimise import search
-from forecasting.units import IntArray
+from forecasting.units import FloatArray, IntArray
 
 # Pairs (step, choice) that a plan may hold.
 MOST_MOVES = 5
@@ -98,18 +98,17 @@ def _grid(
 
 
 def peak_plans(
-    situation: Situation, uncertainty: Uncertainty, inputs: SimulationInputs, choices: tuple[int, ...]
+    situation: Situation, paths: FloatArray, inputs: SimulationInputs, choices: tuple[int, ...]
 ) -> list[Plan]:
     """Up when a path exceeds the rate that the present count carries, or a step before; back when it no longer does.
 
-    Each is proposed with every useful count up to the one above the need of the peak. A step before, because a stop is
-    cheaper there.
+    `paths` (n, T) are quantiles of the scenarios. Each move is proposed with every useful count up to the one above the
+    need of the peak. A step before, because a stop is cheaper there.
     """
     present, steps = choices.index(situation.replicas), inputs.demand.shape[1]
     leads, legal = inputs.lead[present].astype(np.int64).tolist(), _legal(situation)
     plans: dict[Plan, None] = {}
-    for quantile in uncertainty.planned_quantiles:
-        path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
+    for path in paths:
         above = path > inputs.carried[present]
         begins = int(above.argmax())
         ends = begins + int((~above[begins:]).argmax())
@@ -133,12 +132,11 @@ def _legal(situation: Situation) -> tuple[int, ...]:
 
 
 def path_plans(
-    situation: Situation, uncertainty: Uncertainty, inputs: SimulationInputs, choices: tuple[int, ...], least_now: int
+    situation: Situation, paths: FloatArray, inputs: SimulationInputs, choices: tuple[int, ...], least_now: int
 ) -> Iterator[Plan]:
-    """The best plans on single paths: the median of the scenarios and higher ones."""
+    """The best plans on each of `paths` (n, T) alone: quantiles of the scenarios."""
     leads = inputs.lead[choices.index(situation.replicas)].astype(np.int64).tolist()
-    for quantile in uncertainty.planned_quantiles:
-        path = np.quantile(uncertainty.demand_messages_per_second, quantile, axis=0)
+    for path in paths:
         levels = np.minimum(np.searchsorted(inputs.carried, path), inputs.replicas.size - 1)
         valley = inputs.replicas[levels.min()] < situation.replicas and levels.min() < levels[-1]
         if len(np.unique(levels)) < LEVELS_FOR_A_PATH and not valley:

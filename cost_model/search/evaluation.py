@@ -31,6 +31,8 @@ from forecasting.units import FloatArray
 FIRST_LOOK = 16
 FINALISTS = 24
 WORST_SHARE = 0.1
+# The steps around a move are priced so many at a time until one is too expensive: all of an hour take 3.5 ms.
+WINDOW_STEPS = 8
 TIE_FRACTION = 1e-9
 # Where staying means reacting later, a move at a known later time is announced if it costs at most 3 % more: readers of
 # the advice can prepare, and it is made only if it is the cheaper one when its time has come.
@@ -56,6 +58,7 @@ class PlanEvaluation:
     inputs: SimulationInputs = field(repr=False)
     start: Start = field(repr=False)
     arrived: FloatArray = field(repr=False)
+    _priced: dict[Plan, Cost] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def stay_row(self) -> int:
@@ -121,7 +124,9 @@ class PlanEvaluation:
 
     def cost_of(self, plan: Plan) -> Cost:
         """The expected price of any plan between the choices, item by item."""
-        return _cost(self._items(plan).mean(axis=0))
+        if plan not in self._priced:  # staying is asked for three times in a decision
+            self._priced[plan] = _cost(self._items(plan).mean(axis=0))
+        return self._priced[plan]
 
     def totals_of(self, plan: Plan) -> FloatArray:
         """(S,): the price of any plan between the choices in each scenario."""
@@ -155,17 +160,32 @@ class PlanEvaluation:
     def window(self, move: PlannedMove, tolerance: float) -> tuple[int, int]:
         """First and last effective step around the chosen one at which the move costs at most `tolerance` more."""
         lead = move.effective_step - move.command_step
-        steps = range(lead, self.inputs.demand.shape[1])
+        best, end = move.effective_step, self.inputs.demand.shape[1]
+        (least,) = self._totals_of_steps(range(best, best + 1), move.target)
+        first, last = best, best
+        while first > lead:
+            steps = range(max(lead, first - WINDOW_STEPS), first)
+            expensive = np.flatnonzero(self._totals_of_steps(steps, move.target) > least + tolerance)
+            if expensive.size:
+                first = steps[int(expensive[-1])] + 1
+                break
+            first = steps.start
+        while last < end - 1:
+            steps = range(last + 1, min(last + 1 + WINDOW_STEPS, end))
+            expensive = np.flatnonzero(self._totals_of_steps(steps, move.target) > least + tolerance)
+            if expensive.size:
+                last = steps[int(expensive[0])] - 1
+                break
+            last = steps[-1]
+        return self._made_step(first, move.target) or 0, last
+
+    def _totals_of_steps(self, steps: range, target: int) -> FloatArray:
+        """(steps,): the mean price of the single move to `target` at each of these steps."""
         end = self.inputs.demand.shape[1]
-        plans = [Plan(moves=((step, move.target), (end, move.target))) for step in steps]
-        totals = play_plans(self.inputs, self.start, encoded(plans, self.choices), 0, self.inputs.demand.shape[0]).mean(
-            axis=1
-        )
-        best = move.effective_step - lead
-        expensive = np.flatnonzero(totals > totals[best] + tolerance)
-        first = int(expensive[expensive < best].max(initial=-1)) + 1
-        last = int(expensive[expensive > best].min(initial=totals.size)) - 1
-        return self._made_step(first + lead, move.target) or 0, last + lead
+        plans = [Plan(moves=((step, target), (end, target))) for step in steps]
+        rows = encoded(plans, self.choices)
+        totals: FloatArray = play_plans(self.inputs, self.start, rows, 0, self.inputs.demand.shape[0]).mean(axis=1)
+        return totals
 
     def duplicates_price(self, move: PlannedMove) -> float:
         """The part of `move_price` for messages processed twice."""
@@ -195,12 +215,11 @@ def evaluate_plans(situation: Situation, uncertainty: Uncertainty) -> PlanEvalua
     start = Start(
         choices.index(situation.replicas), float(situation.lag_messages), 0.0, float(situation.behind_seconds)
     )
+    paths = np.quantile(uncertainty.demand_messages_per_second, uncertainty.planned_quantiles, axis=0)
     candidates = [
         *fixed_candidates(situation, inputs, choices),
-        *peak_plans(situation, uncertainty, inputs, choices),
-        *path_plans(
-            situation, uncertainty, inputs, choices, least_count_now(inputs, choices, start.lag / DRAIN_SECONDS)
-        ),
+        *peak_plans(situation, paths, inputs, choices),
+        *path_plans(situation, paths, inputs, choices, least_count_now(inputs, choices, start.lag / DRAIN_SECONDS)),
     ]
     rows = encoded(candidates, choices)
     looked = play_plans(inputs, start, rows, 0, min(FIRST_LOOK, scenarios))
