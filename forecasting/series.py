@@ -96,7 +96,7 @@ class LogSeries:
         return self.sums[stop] - self.sums[start], self.counts[stop] - self.counts[start]
 
     def _bounds(self, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
-        # Faster than np.clip by 5 of 6 microseconds, and asked for fifteen times in a forecast.
+        # As np.clip, which takes four times as long for a few values.
         end = self.last + 1
         return np.minimum(np.maximum(first, 0), end), np.minimum(np.maximum(last + 1, 0), end)
 

@@ -1,10 +1,14 @@
 """The load of a fleet and the page of its measured figures."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from benchmarks.fleet.load import Load
 from benchmarks.fleet.page import bars_of, page_of
 from forecasting.columns import BASE_INTERVAL_SECONDS
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 DOCUMENT: dict[str, Any] = {
     "measured_at": "2026-01-05",
@@ -32,6 +36,13 @@ def test_a_bar_that_is_missed_is_bold() -> None:
     assert "| all changed at once, s | 31.00 | <= 30 | **no** |" in page
     assert "1,000 consumer groups of 24 partitions" in page
     assert "nan" not in page
+
+
+def test_the_page_is_made_from_its_run() -> None:
+    """No figure on the page is written by hand, and each bar is kept."""
+    document = json.loads((DOCS / "fleet.json").read_text())
+    assert page_of(document) == (DOCS / "fleet.md").read_text()
+    assert all(bar.is_kept for bar in bars_of(document))
 
 
 def test_the_load_rises_for_all_groups_in_the_same_reading() -> None:
