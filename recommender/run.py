@@ -121,7 +121,7 @@ class Recommender:
     """Decides for all groups of `histories`. A failure in one group becomes that group's refusal; the rest are decided.
 
     A cycle decides the groups of which rows have come, and those of which none came for a cycle. What was decided of
-    the others stands: collectors do not read at the same moment, and each rows would decide all groups again.
+    the others stands: collectors do not read at the same moment, and the rows of each would decide all groups again.
 
     While the store does not answer, or the histories cannot be read, all known groups are refused with that reason:
     nothing is advised that is not stored. What fails is told to `borders`.
