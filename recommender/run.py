@@ -270,12 +270,15 @@ class Recommender:
         watched = self._watched.get(group)
         if resting is not None or watched is None or watched.standing is None:
             return resting
-        settings = self.settings if self.settings_of is None else self.settings_of(*group)
+        settings = self._settings(group)
         stands = timedelta(seconds=STANDS_CYCLES * settings.cycle_seconds)
         if not watched.news_at <= now < watched.news_at + stands or not self._as_before(watched, group, settings):
             return None
         with times.timing("read"):
             return None if newest.has_any(group, since=watched.seen_until) else watched.standing
+
+    def _settings(self, group: Group) -> DecisionSettings:
+        return self.settings if self.settings_of is None else self.settings_of(*group)
 
     def _forget_all_but(self, groups: Collection[Group]) -> None:
         """Drop what is kept in memory of groups that are gone; while nothing can be read, none is."""
@@ -449,7 +452,7 @@ class Recommender:
     def _session(self, group: Group, newest: NewestRows, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""
         watched = self._watched.get(group)
-        settings = self.settings if self.settings_of is None else self.settings_of(*group)
+        settings = self._settings(group)
         if watched is not None and watched.seen_until <= now and self._as_before(watched, group, settings):
             for stop in self.stops(group):
                 watched.session.measured(stop)
@@ -487,7 +490,7 @@ class Recommender:
 
     def _begun(self, group: Group, past: Condensed, *, now: datetime) -> Session | None:
         """A new session of the group from its last weeks."""
-        settings = self.settings if self.settings_of is None else self.settings_of(*group)
+        settings = self._settings(group)
         account = self._account(group, now=now)
         before, telling, rows = past
         if before is not None and not account:  # it cannot be read
