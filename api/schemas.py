@@ -375,7 +375,7 @@ class ForecastSeries(Wire):
 class WhatIfChanges(Wire):
     """What is to be different in a what-if, by the names, units and limits of the settings; at least one of them."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)  # else true is a price of 1, and "2" one of 2
 
     @field_validator("*", mode="before")
     @classmethod

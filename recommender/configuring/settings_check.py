@@ -27,7 +27,7 @@ _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "price_per_move": (lambda price: price >= 0, "0 or more"),
     "price_per_restored_gigabyte": (lambda price: price >= 0, "0 or more"),
     "max_lag_seconds": (lambda seconds: seconds > 0, "above 0 s"),
-    "target_utilization": (lambda share: 0 < share <= 1, "above 0 and at most 1; it is a share, not a percentage"),
+    "target_utilization": (lambda share: 0.01 <= share <= 1, "from 0.01 to 1; it is a share, not a percentage"),
     "planning_quantile": (lambda share: share in QUANTILES, f"one of {', '.join(map(str, QUANTILES))}"),
     "rebalance_pause_prior_seconds": (lambda seconds: seconds > 0, "above 0 s"),
     "scenarios": (lambda count: 8 <= count <= 1024, "from 8 to 1,024"),
@@ -66,7 +66,7 @@ def invalid_decision(decision: DecisionSettings) -> str | None:
     """The first limit that `decision` misses, as a sentence; None where it keeps them all.
 
     >>> invalid_decision(DecisionSettings(target_utilization=85))
-    'target_utilization is 85; it has to be above 0 and at most 1; it is a share, not a percentage'
+    'target_utilization is 85; it has to be from 0.01 to 1; it is a share, not a percentage'
     """
     for field in fields(decision):
         value = getattr(decision, field.name)

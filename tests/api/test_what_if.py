@@ -232,7 +232,10 @@ def test_what_is_asked_while_the_loop_decides_is_about_one_decision(
     [
         ({}, "nothing is to be changed; give one of policy, "),
         ({"price_per_replica_hour": -1}, "price_per_replica_hour is -1.0; it has to be above 0"),
-        ({"target_utilization": 85}, "target_utilization is 85.0; it has to be above 0 and at most 1"),
+        ({"target_utilization": 85}, "target_utilization is 85.0; it has to be from 0.01 to 1"),
+        ({"target_utilization": 1e-300}, "target_utilization is 1e-300; it has to be from 0.01 to 1"),
+        ({"price_per_late_message": False}, "'price_per_late_message' is False; input should be a valid number"),
+        ({"price_per_move": "2"}, "'price_per_move' is '2'; input should be a valid number"),
         ({"min_replicas": 0}, "'min_replicas' is 0; input should be greater than or equal to 1"),
         ({"min_replicas": 9, "max_replicas": 3}, "min_replicas is 9, above max_replicas 3; lower one"),
         ({"rebalance_pause_seconds": 0}, "'rebalance_pause_seconds' is 0; input should be greater than"),

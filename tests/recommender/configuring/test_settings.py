@@ -243,7 +243,7 @@ def test_an_unset_profile_is_the_default_one(tmp_path: Path) -> None:
         ("decision: {head_room: 0.9}", "unknown key 'decision.head_room'; known there: currency, cycle_seconds, "),
         ("groups: {orders: {protocl: eager}}", "unknown key 'groups.orders.protocl'; the nearest known one is"),
         ("groups: {o: {target: {nme: x, namespace: y, name: z}}}", "'groups.o.target.name'"),
-        ("decision: {target_utilization: 85}", "target_utilization is 85.0; it has to be above 0 and at most 1"),
+        ("decision: {target_utilization: 85}", "target_utilization is 85.0; it has to be from 0.01 to 1"),
         (
             "decision: {max_moves_per_hour: 1" + 400 * "0" + "}",
             "max_moves_per_hour is 1.79769e+308; it has to be",
