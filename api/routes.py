@@ -82,11 +82,15 @@ def _add_decisions(routes: APIRouter, reader: Reader, turns: Turns) -> None:
                 "over promise, then those whose advice would save, by the saving in an hour, then the others."
             ),
         ] = "name",
-    ) -> wire.GroupPage:
+    ) -> Response:
         """A page of groups, sorted by cluster and name or the worst first, each with its last decision in short."""
         asked = {"cluster": cluster, "group": group_id, "cursor": cursor}
-        make = partial(reader.page, **asked, limit=limit, worst_first=order == "worst")
-        return await turns.page(("groups", cluster, group_id, cursor, limit, order), make)
+
+        def make() -> bytes:
+            return _json_of(reader.page(**asked, limit=limit, worst_first=order == "worst"))
+
+        body = await turns.page(("groups", cluster, group_id, cursor, limit, order), make)
+        return Response(body, media_type="application/json")
 
     @routes.get("/fleet", response_model=wire.Fleet, response_model_exclude_none=True, responses=_UNKNOWN)
     async def fleet(
@@ -206,7 +210,7 @@ def _add_accounts(routes: APIRouter, reader: Reader, turns: Turns) -> None:
     async def day(group_key: str) -> Response:
         """The last 24 hours of the group: observed minutes, changes of what was decided, the ledger by the quarter."""
         made = await turns.run(partial(reader.day, group_key))
-        return Response(made.model_dump_json(exclude_none=True), media_type="application/json")
+        return Response(_json_of(made), media_type="application/json")
 
     @routes.get(
         "/groups/{group_key}/partitions",
@@ -298,12 +302,16 @@ def _in_either_form(message: _Message, csv_of: Callable[[_Message], str], accept
     headers = {"Vary": "Accept"}
     if _CSV in (accept or ""):
         return Response(csv_of(message), media_type=_CSV, headers=headers)
-    return Response(message.model_dump_json(exclude_none=True), media_type="application/json", headers=headers)
+    return Response(_json_of(message), media_type="application/json", headers=headers)
+
+
+def _json_of(message: BaseModel) -> bytes:
+    return message.model_dump_json(exclude_none=True).encode()
 
 
 def _tagged(decision: wire.RecommendationV1 | wire.RefusalV1, if_none_match: str | None) -> Response:
     """The decision with a tag of its content, or 304 if the caller has that content already."""
-    body = decision.model_dump_json(exclude_none=True).encode()
+    body = _json_of(decision)
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     held = {candidate.strip().removeprefix("W/") for candidate in (if_none_match or "").split(",")}

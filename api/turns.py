@@ -14,8 +14,10 @@ Answer = TypeVar("Answer")
 # Of the time in which decisions are made, readers take this share at most. Both are of one process, where only one
 # thread at a time runs Python: forty readers at their own pace took 40 of 41 parts of it.
 READERS_SHARE = 0.1
-# The next one never waits longer than this for what the last one took: KEDA and Prometheus wait 3 s and 10 s.
+# The next one never waits longer than this for what those before it took: KEDA and Prometheus wait 3 s and 10 s.
 MOST_REST_SECONDS = 1.0
+# What is owed beyond that is given back by those that come later; of more than this nothing is.
+MOST_OWED_SECONDS = 5.0
 # A page of the whole fleet is kept for ten times as long as it took to make, and never longer than this: a standby
 # leads 5 s after a leader has stopped at the earliest, and both must not show advice.
 MOST_KEPT_SECONDS = 4.0
@@ -34,7 +36,9 @@ class _Page(NamedTuple):
 class Turns:
     """The turns of readers, in one thread; `is_deciding` is true while the loop of this process decides.
 
-    A page is of one instant of `clock`: it is not kept beyond its time by that clock either.
+    What the server's thread does for them counts as theirs: it reads requests and sends answers, and half of the CPU
+    time of a short answer is spent there. A page is of one instant of `clock`: it is not kept beyond its time by that
+    clock either.
     """
 
     def __init__(self, *, clock: Callable[[], datetime], is_deciding: Callable[[], bool] = lambda: False) -> None:
@@ -43,6 +47,9 @@ class Turns:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readers")
         self._waiting = 0
         self._owed_seconds = 0.0
+        # CPU seconds of the server's thread, at the last request and when they were last counted.
+        self._server_seconds: float | None = None
+        self._counted_server_seconds = 0.0
         self._pages: dict[object, _Page] = {}
 
     async def run(self, work: Callable[[], Answer]) -> Answer:
@@ -78,19 +85,38 @@ class Turns:
             message = f"{MOST_WAITING} requests wait for their turn; ask again later, or less often"
             raise UnavailableError(message)
         self._waiting += 1
+        self._note_server_time()
         try:
             return await wrap_future(self._thread.submit(work))
         finally:
             self._waiting -= 1
 
+    def _note_server_time(self) -> None:
+        """Note the CPU time of this thread, which is the server's."""
+        now = time.thread_time()
+        if self._server_seconds is None:
+            self._counted_server_seconds = now
+        self._server_seconds = now
+
     def _timed(self, work: Callable[[], Answer]) -> tuple[Answer, float]:
-        """The result and its CPU seconds; while decisions are made, what the last one took is given back first."""
+        """The result and its CPU seconds; while decisions are made, what readers took is given back first."""
         if self._is_deciding():
-            time.sleep(self._owed_seconds)
+            rest_seconds = min(MOST_REST_SECONDS, self._owed_seconds)
+            time.sleep(rest_seconds)
+            self._owed_seconds -= rest_seconds
+        else:
+            self._owed_seconds = 0.0
         begun = time.thread_time()
         try:
             answer = work()
         finally:
             cpu_seconds = time.thread_time() - begun
-            self._owed_seconds = min(MOST_REST_SECONDS, cpu_seconds * (1.0 / READERS_SHARE - 1.0))
+            self._owe(cpu_seconds)
         return answer, cpu_seconds
+
+    def _owe(self, cpu_seconds: float) -> None:
+        server_seconds = self._server_seconds or 0.0
+        cpu_seconds += server_seconds - self._counted_server_seconds
+        self._counted_server_seconds = server_seconds
+        owed_seconds = self._owed_seconds + cpu_seconds * (1.0 / READERS_SHARE - 1.0)
+        self._owed_seconds = min(MOST_OWED_SECONDS, owed_seconds)

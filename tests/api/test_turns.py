@@ -91,6 +91,53 @@ def test_while_decisions_are_made_readers_have_a_tenth_of_the_time() -> None:
     assert calls[-1] - calls[0] >= 4 * 0.01 / READERS_SHARE
 
 
+def test_what_the_servers_thread_does_for_readers_counts_as_their_time() -> None:
+    """It reads requests and sends answers: with its time not counted 100 readers made a cycle longer by a third."""
+    calls: list[float] = []
+
+    async def read() -> None:
+        turns = Turns(clock=clock, is_deciding=lambda: True)
+        for _ in range(4):
+            working(0.01, [])()
+            await turns.run(working(0.0, calls))
+
+    asyncio.run(read())
+    # What was done before the first request is not known, and what the last one owes is not given back here.
+    assert calls[-1] - calls[0] >= 2 * 0.01 / READERS_SHARE
+
+
+def test_what_is_owed_beyond_one_rest_is_given_back_by_the_next_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a page of a quarter of a second has a fifth of the time."""
+    monkeypatch.setattr("api.turns.MOST_REST_SECONDS", 0.03)
+    calls: list[float] = []
+
+    async def read() -> None:
+        turns = Turns(clock=clock, is_deciding=lambda: True)
+        await turns.run(working(0.01, calls))
+        for _ in range(3):
+            await turns.run(working(0.0, calls))
+
+    asyncio.run(read())
+    assert calls[-1] - calls[0] >= 9 * 0.01
+
+
+def test_nothing_is_owed_for_the_time_between_two_cycles() -> None:
+    """There is nobody to give it back to."""
+    deciding, calls = threading.Event(), list[float]()
+
+    async def read() -> None:
+        turns = Turns(clock=clock, is_deciding=deciding.is_set)
+        deciding.set()
+        await turns.run(working(0.2, calls))
+        deciding.clear()
+        await turns.run(working(0.0, calls))
+        deciding.set()
+        await turns.run(working(0.0, calls))
+
+    asyncio.run(read())
+    assert calls[-1] - calls[0] < 0.2
+
+
 def test_a_page_that_took_long_does_not_keep_the_next_reader_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger of 3,000 groups takes seconds, and KEDA waits three."""
     monkeypatch.setattr("api.turns.MOST_REST_SECONDS", 0.05)
