@@ -23,6 +23,9 @@ from forecasting.units import FloatArray, IntArray, MessagesPerSecond, Seconds
 REST_SPREAD = 0.0724
 # Older evidence weighs less than a quarter by then, a minute's weight being 0.999 of the next one's.
 LOOK_BACK_MINUTES = 1440
+# What replicas have shown counts for a week and a day: the peak of a Monday is known after a weekend. It does not
+# where the group has been behind within the last day while it did clearly less.
+SHOWN_MINUTES = MINUTES_PER_WEEK + LOOK_BACK_MINUTES
 # A capacity that was never reached is inferred from nearly a day of minutes, by the fullest of them: a rate that a
 # group has held for three minutes together is possible. One odd minute is part of three such stretches, which are
 # skipped.
@@ -61,13 +64,13 @@ class Windows(NamedTuple):
     saturated: BoolArray
 
 
-def windows_of(history: History, profile: GroupProfile) -> Windows:
-    """The minutes of the last known day that have one before them.
+def windows_of(history: History, profile: GroupProfile, *, minutes: int = LOOK_BACK_MINUTES) -> Windows:
+    """The last so many known minutes, those of a day, that have one before them.
 
     A minute counts as saturated when the backlog at both its ends exceeds two seconds of its rate plus the uncommitted
     messages of a commit interval. Where commits are seldom, that rate is the mean of the minutes up to it.
     """
-    tail = _look_back(history)
+    tail = _look_back(history, minutes=minutes)
     consumed = history.consume_messages_per_second[tail]
     lag, members, rebalance = history.lag_messages[tail], history.members[tail], history.in_rebalance[tail]
     steady = (members[1:] == members[:-1]) & (members[1:] > 0) & (rebalance[1:] == 0.0) & (rebalance[:-1] == 0.0)
@@ -98,10 +101,10 @@ def _trailing_mean(values: FloatArray, *, minutes: int) -> FloatArray:
         return np.where(counts > 0.0, sums / counts, np.nan)
 
 
-def _look_back(history: History) -> slice:
-    """As many minutes as contain a day of known ones: unobserved minutes do not shorten the memory."""
+def _look_back(history: History, *, minutes: int = LOOK_BACK_MINUTES) -> slice:
+    """As many minutes as contain so many known ones: unobserved minutes do not shorten the memory."""
     known = np.isfinite(history.consume_messages_per_second)
-    first = int(np.flatnonzero(known)[-LOOK_BACK_MINUTES:][0]) if known.any() else 0
+    first = int(np.flatnonzero(known)[-minutes:][0]) if known.any() else 0
     # Counted from the end: more is known of the produce rate.
     return slice(first - known.size, None) if known.size else slice(0)
 
@@ -228,7 +231,7 @@ def _by_busy_time(rates: FloatArray, history: History, profile: GroupProfile) ->
 
 
 def _at_least(rates: FloatArray, shown: _Shown, history: History, profile: GroupProfile) -> Capacity | None:
-    """The capacity that every replica has shown within a day, and a step beyond it.
+    """The capacity that every replica has shown within a week, and a step beyond it.
 
     Planning a step beyond the highest rate seen shows more, step by step, until a window is saturated or the load needs
     no more; so a group that was never at its limit is not refused for ever, and never runs much fuller than before.
@@ -236,27 +239,18 @@ def _at_least(rates: FloatArray, shown: _Shown, history: History, profile: Group
     windows, too few for a belief, show more than minutes without backlog: the lowest of them, give or take its spread.
     """
     known = int(np.isfinite(history.consume_messages_per_second[_look_back(history)]).sum())
-    minutes = _sustained_minutes(profile)
     if known < FIRST_MINUTES:
         return None
     if known < BOUND_MINUTES:
         return _lower_bound(_kept_up(rates, history, profile))
     if known < ENOUGH_MINUTES:
-        return _lower_bound(_sustained(rates, minutes=max(minutes, BOUND_SUSTAINED_MINUTES)))
-    seen = _sustained(rates, minutes=minutes)
-    if seen is None:
+        return _lower_bound(_sustained(rates, minutes=max(_sustained_minutes(profile), BOUND_SUSTAINED_MINUTES)))
+    seen, limits, reached = _shown_in_a_week(rates, shown, history, profile)
+    if seen is None or not seen > 0.0:
         return None
-    behind = _behind_rates(history, profile)
-    behind = np.sort(behind[np.isfinite(behind)])
-    if behind.size > ODD_MINUTES:
-        seen = max(seen, float(behind[-1 - ODD_MINUTES]))
-    if not seen > 0.0:
-        return None
-    limits = shown.rates[shown.saturated]
     limit = float(limits.min()) if limits.size else 0.0
     surely = (1.0 - WINDOW_SPREAD) * limit
     # A step beyond a limit of 1,000 would let plans fill replicas to 1,030, and be late in every burst.
-    reached = was_behind(history, profile, shown=MessagesPerSecond(seen))
     planned = seen if reached else PLANNED_BEYOND * seen
     likely = AT_LIMIT_BEYOND * seen if reached else STEP_BEYOND * seen
     if surely > seen:
@@ -268,6 +262,43 @@ def _at_least(rates: FloatArray, shown: _Shown, history: History, profile: Group
         source="unsaturated_windows",
         age_seconds=Seconds(0.0),
     )
+
+
+def _shown_in_a_week(
+    rates: FloatArray, shown: _Shown, history: History, profile: GroupProfile
+) -> tuple[float | None, FloatArray, bool]:
+    """What each replica has shown, the rates of windows at the limit, and whether that limit was reached.
+
+    Of the last week; and of the last day alone, that of `rates` and `shown`, where the group was behind in it while it
+    did clearly less than in the week: a new version may be slower.
+    """
+    minutes = _sustained_minutes(profile)
+    limits, behind = shown.rates[shown.saturated], _behind_rates(history, profile)
+    week = windows_of(history, profile, minutes=SHOWN_MINUTES)
+    if week.rates.size > rates.size:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            week_rates = week.rates / _working(profile, week.replicas)
+        week_behind = _behind_rates(history, profile, minutes=SHOWN_MINUTES)
+        seen = _seen(week_rates, week_behind, minutes=minutes)
+        least = _fullest_but_odd(behind)
+        if seen is not None and (least is None or least >= NEARLY_AS_FULL * seen):
+            of_week = _long_enough(week_rates, week, minutes=_window_minutes(profile))
+            limits = np.append(limits, of_week.rates[of_week.saturated])
+            return seen, limits, _is_limit(week_behind, seen)
+    seen = _seen(rates, behind, minutes=minutes)
+    return seen, limits, seen is not None and _is_limit(behind, seen)
+
+
+def _seen(rates: FloatArray, behind: FloatArray, *, minutes: int) -> float | None:
+    """The rate that these minutes show of a replica, the one it sustained or the one with which it was behind."""
+    sustained, least = _sustained(rates, minutes=minutes), _fullest_but_odd(behind)
+    return sustained if sustained is None or least is None else max(sustained, least)
+
+
+def _fullest_but_odd(behind: FloatArray) -> float | None:
+    """The fullest of the minutes at whose end the group was behind, but for odd ones; None without enough of them."""
+    known = np.sort(behind[np.isfinite(behind)])
+    return float(known[-1 - ODD_MINUTES]) if known.size > ODD_MINUTES else None
 
 
 def _kept_up(rates: FloatArray, history: History, profile: GroupProfile) -> float | None:
@@ -325,18 +356,22 @@ def was_behind(history: History, profile: GroupProfile, *, shown: MessagesPerSec
     That is its limit, even where no saturated window proves it. In emptier minutes something else was wrong, and a
     minute in which it did more shows that its limit lies higher.
     """
-    rates = _behind_rates(history, profile) / shown
+    return _is_limit(_behind_rates(history, profile), shown)
+
+
+def _is_limit(behind: FloatArray, shown: float) -> bool:
+    rates = behind / shown
     return bool(((rates > NEARLY_AS_FULL) & (rates < 1.0 / NEARLY_AS_FULL)).any())
 
 
-def _behind_rates(history: History, profile: GroupProfile) -> FloatArray:
-    """What each replica did in the minutes of the last day at whose end the group was behind; NaN in all others.
+def _behind_rates(history: History, profile: GroupProfile, *, minutes: int = LOOK_BACK_MINUTES) -> FloatArray:
+    """What each replica did in so many last minutes, at whose end the group was behind; NaN in all others.
 
     Such a minute is not saturated throughout, so that capacity is at least that much.
     """
-    tail = _look_back(history)
+    tail = _look_back(history, minutes=minutes)
     lag, consumed = history.lag_messages[tail][1:], history.consume_messages_per_second[tail][1:]
-    windows = windows_of(history, profile)
+    windows = windows_of(history, profile, minutes=minutes)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = windows.rates / _working(profile, windows.replicas)
         behind = lag > (SATURATED_LAG_SECONDS + profile.commits_every_seconds) * consumed

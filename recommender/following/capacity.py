@@ -9,7 +9,7 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval, History
 from forecasting.units import Seconds
 
-# Interval at which plans may fill a group that was never at its limit a step further; measuring takes 0.2 ms, after
+# Interval at which plans may fill a group that was never at its limit a step further; measuring takes 0.5 ms, after
 # backlogs 20 ms.
 LOOK_AFTER = timedelta(minutes=5)
 MINUTE = timedelta(minutes=1)

@@ -132,6 +132,37 @@ def test_a_day_without_backlog_shows_the_highest_rate_sustained_for_some_minutes
     assert calm.source == "unsaturated_windows"
 
 
+def _days(*levels: float, behind_at: int | None = None, behind_rate: float = 0.0) -> History:
+    """Days of 8 replicas at these rates; in two minutes of the last one, from `behind_at` on, at another, behind."""
+    consumed = np.repeat(np.array(levels), DAY_MINUTES)
+    behind = np.zeros(consumed.size)
+    if behind_at is not None:
+        two = slice(consumed.size - DAY_MINUTES + behind_at, consumed.size - DAY_MINUTES + behind_at + 2)
+        consumed[two], behind[two] = behind_rate, 1.0
+    return _day(consumed, behind=behind)
+
+
+def test_what_replicas_have_shown_is_known_for_a_week() -> None:
+    """A Friday at 100 messages/s of each replica, and a weekend at 60: on Monday each can do 100 at least."""
+    found = capacity_seen(_days(800.0, 480.0, 480.0), PROFILE)
+    assert found is not None
+    assert shown_by_replica(found) == pytest.approx(100.0)
+    after_a_week = capacity_seen(_days(800.0, *8 * [480.0]), PROFILE)
+    assert after_a_week is not None
+    assert shown_by_replica(after_a_week) == pytest.approx(60.0)
+
+
+def test_what_replicas_have_shown_counts_no_more_once_they_fall_behind_with_less() -> None:
+    """100 before the weekend, and on Monday behind with 80: a new version may be slower."""
+    slower = capacity_seen(_days(800.0, 480.0, 480.0, behind_at=700, behind_rate=640.0), PROFILE)
+    assert slower is not None
+    assert shown_by_replica(slower) == pytest.approx(80.0)
+    as_before = capacity_seen(_days(800.0, 480.0, 480.0, behind_at=700, behind_rate=760.0), PROFILE)
+    assert as_before is not None
+    assert shown_by_replica(as_before) == pytest.approx(100.0)
+    assert as_before.p20 == pytest.approx(100.0)  # that is its limit: no step beyond it
+
+
 def test_commits_that_come_every_ten_minutes_are_no_tenfold_capacity() -> None:
     """400 messages/s that are seen as 4,000 in one minute of ten: 50 for each of 8, over two commits together."""
     consumed = np.where(np.arange(DAY_MINUTES) % 10 == 0, 4000.0, 0.0)
