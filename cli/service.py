@@ -135,6 +135,7 @@ class Service:
 
         scalers, settings, lead = self.scalers, self._settings, self._lead
         fence = None if lead is None else lead.fence
+        early = Event() if lead is None else lead.began
 
         def all_obstacles() -> "Mapping[Group, Obstacle]":
             now = read_clock()
@@ -160,13 +161,14 @@ class Service:
                 owns=self._options.shard.owns,
                 is_stopped=self.stop.is_set,
                 deciding=self._deciding,
+                early=early,
             )
             instants = as_rows_come(
                 table,
                 settings.decision.cycle_seconds,
                 clock=read_clock,
                 stop=self.stop,
-                early=None if lead is None else lead.began,
+                early=early,
                 pulse=self._pulse,
             )
             report = None if scalers is None else scalers.report

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
@@ -87,6 +88,7 @@ def recommender(
     known_groups: "KnownGroups | None" = None,
     borders: "Borders | None" = None,
     deciding: Event | None = None,
+    early: Event | None = None,
     owns: Callable[[str, str], bool] = lambda *_: True,
     is_stopped: Callable[[], bool] = lambda: False,
     pooling: "Pooling | None" = None,
@@ -95,14 +97,15 @@ def recommender(
 
     `workloads` tell of the pods that run the groups, where a cluster is followed. `owns` is true for the groups of the
     table that are decided. A cycle ends early once `is_stopped`. `known_groups` are those that the REST service of the
-    same process reads, if there is one. `pooling`: another way to share lessons than among these groups.
+    same process reads, if there is one. `early` is set where the next cycle should begin at once: with it, groups that
+    are new are opened over several cycles. `pooling`: another way to share lessons than among these groups.
     """
     from cost_model.physics.pooling import pooled_by_kind
     from recommender.adapters.time_limit import TimeLimit
     from recommender.borders import Borders
     from recommender.deciding.decision import priced
     from recommender.known_groups import KnownGroups
-    from recommender.run import Recommender
+    from recommender.run import OPENING_SECONDS, Recommender
 
     def workload_of(cluster: str, group: str) -> "ObservedWorkload | None":
         return None if workloads is None else workloads.of(settings.of(cluster, group).target)
@@ -135,6 +138,8 @@ def recommender(
         known_groups=KnownGroups() if known_groups is None else known_groups,
         borders=Borders() if borders is None else borders,
         deciding=Event() if deciding is None else deciding,
+        early=Event() if early is None else early,
+        opening_seconds_per_cycle=inf if early is None else OPENING_SECONDS,
     )
 
 

@@ -6,8 +6,9 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import chain
+from datetime import UTC, datetime, timedelta
+from itertools import chain, groupby
+from math import inf
 from threading import Event
 from typing import Protocol
 
@@ -76,6 +77,11 @@ STORED_AT_ONCE = 50
 FITS_PER_CYCLE = 50
 GROUPS_OF_A_FIT = 60
 
+# Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, and those
+# that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
+# advice until the last one is read.
+OPENING_SECONDS = 15.0
+
 # A decision stands while no row of its group has come, for less than a cycle: one without any rows decides all groups.
 STANDS_CYCLES = 0.9
 
@@ -131,12 +137,14 @@ class Recommender:
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
-    cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle. Holds of the store are in
-    force from the next cycle on. A cycle ends after the group in which `is_stopped` becomes true: with 3,000 groups it
-    takes a minute, and a pod is killed half a minute after it was asked to end. `namespace_of` has the Kubernetes
-    namespace of a group, for those on namespaces. `known_groups` has what is known of each group, and `deciding` is
-    set during a cycle, for other threads. `owns` is false for the groups that another recommender decides: to this one
-    they are as if they were not there.
+    cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle. Groups that are new
+    are opened for `opening_seconds_per_cycle`; those that are left have no decision in this cycle, and `early` is
+    set, which asks for the next one at once. Holds of the store are in force from the next cycle on. A cycle ends
+    after the group in which `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed
+    half a minute after it was asked to end. `namespace_of` has the Kubernetes namespace of a group, for those on
+    namespaces. `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other
+    threads. `owns` is false for the groups that another recommender decides: to this one they are as if they were
+    not there.
     """
 
     histories: Histories
@@ -156,6 +164,8 @@ class Recommender:
     owns: Callable[[str, str], bool] = lambda *_: True
     is_stopped: Callable[[], bool] = lambda: False
     searches_per_cycle: int = 100
+    opening_seconds_per_cycle: float = inf
+    early: Event = field(default_factory=Event)
     known_groups: KnownGroups = field(default_factory=KnownGroups)
     borders: Borders = field(default_factory=Borders)
     deciding: Event = field(default_factory=Event)
@@ -168,6 +178,7 @@ class Recommender:
     _outage: Obstacle | None = None
     _store_is_down: bool = False
     _long_decisions: LongDecisions = field(default_factory=LongDecisions)
+    _tried_at: dict[Group, datetime] = field(default_factory=dict)
     _searches_left: int = 0
     _fits_left: int = 0
 
@@ -190,7 +201,7 @@ class Recommender:
             self._forget_all_but(groups)
             self._fits_left = max(FITS_PER_CYCLE, len(groups) // GROUPS_OF_A_FIT)
             newest = self._newest_rows(now=now)
-            opened = self._opened([group for group in groups if group not in obstacles], now=now)
+            opened, waiting = self._opened([group for group in groups if group not in obstacles], now=now)
             self._share_lessons()
         decisions: list[Decision] = []
         for begin in range(0, len(groups), STORED_AT_ONCE):
@@ -198,6 +209,8 @@ class Recommender:
             for group in groups[begin : begin + STORED_AT_ONCE]:
                 if self.is_stopped():
                     break
+                if group in waiting:
+                    continue
                 standing = None
                 if not self._has_to_be_told(group, obstacles, now=now):
                     standing = self._standing(group, newest, times, now=now)
@@ -209,6 +222,9 @@ class Recommender:
         if self.is_stopped() and len(decisions) < len(groups):
             _log.info("cycle_stopped", decisions=len(decisions), of=len(groups))
             return tuple(decisions)
+        if waiting:
+            _log.info("opening", groups=len(groups) - len(waiting), of=len(groups))
+            self.early.set()
         self.known_groups.cycle_is_over()
         decisions.sort(key=lambda each: (each.cluster, each.group))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
@@ -287,6 +303,7 @@ class Recommender:
                 del self._latest_keys[group]
                 self._watched.pop(group, None)
                 self._long_decisions.forget(group)
+                self._tried_at.pop(group, None)
                 self.known_groups.keep(group, None)
 
     def _step(
@@ -311,24 +328,46 @@ class Recommender:
             self._long_decisions.note(decided, seconds=self.timer() - began, now=now)
         return decided
 
-    def _opened(self, groups: Sequence[Group], *, now: datetime) -> dict[Group, Session | None]:
-        """The new sessions, begun before the first decision of the cycle, which the lessons of all groups may change.
+    def _opened(
+        self, groups: Sequence[Group], *, now: datetime
+    ) -> tuple[Mapping[Group, Session | None], Collection[Group]]:
+        """The new sessions, and the groups that have to wait for the next cycle.
 
-        Those that fail are left out.
+        Sessions begin before the first decision of the cycle, which the lessons of all groups may change. Those that
+        fail are in neither.
         """
         opened: dict[Group, Session | None] = {}
         new = [group for group in groups if group not in self._watched]
         if not new or self._outage is not None:
-            return opened
+            return opened, ()
+        began, left = self.timer(), dict.fromkeys(new)
         try:
-            for group, past in self._pasts(new, now=now):
-                if self.is_stopped():
-                    break
+            for group, past in self._pasts_in_turn(new, now=now):
+                if self.is_stopped() or (len(left) < len(new) and self._opens_for_long(since=began)):
+                    return opened, left
+                self._tried_at[group] = now
+                del left[group]
                 with suppress(Exception):  # reading again for the decision gives the group's refusal
                     opened[group] = self._begun(group, past, now=now)
         except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
             _log.debug("opening_failed", error=str(error))
-        return opened
+        return opened, ()
+
+    def _opens_for_long(self, *, since: float) -> bool:
+        return self.timer() - since >= self.opening_seconds_per_cycle
+
+    def _pasts_in_turn(self, groups: Sequence[Group], *, now: datetime) -> Iterator[tuple[Group, Condensed]]:
+        """The last weeks of each of these groups, first of those that were never tried, then by how long ago that was.
+
+        Groups that are left out, or fail, are new in each cycle: they must not keep the others waiting for ever.
+        """
+        never = datetime.min.replace(tzinfo=UTC)
+
+        def tried_at(group: Group) -> datetime:
+            return self._tried_at.get(group, never)
+
+        for _, together in groupby(sorted(groups, key=tried_at), key=tried_at):
+            yield from self._pasts(list(together), now=now)
 
     def _share_lessons(self) -> None:
         """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""

@@ -1,7 +1,7 @@
 """The loop: every group gets its decision, one group's errors do not affect others, and later data teach nothing."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -119,6 +119,57 @@ def test_a_cycle_ends_after_the_group_in_which_it_is_stopped(
     run_forever(loop, instants=iter([later + timedelta(minutes=1)]))
     assert asked == []
     assert [decision.group for decision in received.decisions] == told
+
+
+def _opened_slowly(
+    make: Callable[..., Recommender], hour: list[GroupInterval], *, off: Collection[str] = ()
+) -> Recommender:
+    """A loop over g0 to g4 that takes ten seconds to open each, and has fifteen in a cycle; those that are off too."""
+    loop = make(Rows([replace(row, group=f"g{number}") for number in range(5) for row in hour]))
+    seconds, profile_of = [0.0], loop.profile_of
+
+    def slowly(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        seconds[0] += 10.0
+        return None if group in off else profile_of(cluster, group, observed)
+
+    loop.timer, loop.profile_of, loop.opening_seconds_per_cycle = lambda: seconds[0], slowly, 15.0
+    return loop
+
+
+def test_groups_that_take_long_to_open_have_their_advice_in_turns(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """A thousand groups with weeks of rows take half an hour: the first ones do not wait for the last one."""
+    loop, cycles = _opened_slowly(make, hour), []
+    for minute in range(3):
+        decisions = loop.run_once(now=now + timedelta(minutes=minute))
+        cycles.append(([decision.group for decision in decisions], loop.early.is_set()))
+        loop.early.clear()
+    assert cycles == [(["g0", "g1"], True), (["g0", "g1", "g2", "g3"], True), (["g0", "g1", "g2", "g3", "g4"], False)]
+
+
+def test_groups_that_are_left_out_do_not_keep_others_waiting(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """They are looked at again in each cycle, after those that were never looked at."""
+    loop = _opened_slowly(make, hour, off=("g0", "g1"))
+    cycles = [loop.run_once(now=now + timedelta(minutes=minute)) for minute in range(3)]
+    assert [[decision.group for decision in decisions] for decisions in cycles] == [
+        [],
+        ["g2", "g3"],
+        ["g2", "g3", "g4"],
+    ]
+
+
+def test_groups_that_wait_are_refused_in_an_outage(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all others are."""
+    loop = _opened_slowly(make, hour)
+    assert len(loop.run_once(now=now)) == 2
+    monkeypatch.setattr(SqlDecisionStore, "holds", Mock(side_effect=UnavailableError("disk gone")))
+    decisions = loop.run_once(now=now + timedelta(minutes=1))
+    assert [type(decision) for decision in decisions] == [Refusal] * 5
 
 
 @pytest.mark.parametrize(
@@ -762,7 +813,7 @@ def test_each_step_of_a_cycle_is_timed(
     metrics = Metrics(store_of(loop), clock=lambda: now, version="1")
     loop.timer, loop.observe_steps = map(float, count()).__next__, metrics.observe_steps
     loop.run_once(now=now)
-    took = {"read": 2.0, "forecast": 1.0, "decide": 1.0, "store": 2.0, "publish": 1.0}
+    took = {"read": 3.0, "forecast": 1.0, "decide": 1.0, "store": 2.0, "publish": 1.0}
     (cycle,) = [call.kwargs for call in logged.calls if call.args == ("cycle",)]
     assert cycle == {"decisions": 1} | {f"{step}_seconds": seconds for step, seconds in took.items()}
     samples = [
@@ -782,7 +833,7 @@ def test_a_step_that_fails_is_timed_too(
     loop.timer, loop.observe_steps = map(float, count()).__next__, seen.append
     loop.profile_of = lambda *_: None
     loop.run_once(now=now)
-    assert seen == [{"read": 3.0, "forecast": 0.0, "decide": 0.0, "store": 1.0, "publish": 1.0}]
+    assert seen == [{"read": 4.0, "forecast": 0.0, "decide": 0.0, "store": 1.0, "publish": 1.0}]
 
 
 def test_the_pods_of_a_workload_are_matched_with_the_growth_of_the_group(
