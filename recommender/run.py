@@ -433,6 +433,7 @@ class Recommender:
         self.known_groups.clear()
         self._latest_keys.clear()
         self._long_decisions.clear()
+        self._tried_at.clear()
 
     def _decide(
         self,
