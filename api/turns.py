@@ -36,9 +36,8 @@ class _Page(NamedTuple):
 class Turns:
     """The turns of readers, in one thread; `is_deciding` is true while the loop of this process decides.
 
-    What the server's thread does for them counts as theirs: it reads requests and sends answers, and half of the CPU
-    time of a short answer is spent there. A page is of one instant of `clock`: it is not kept beyond its time by that
-    clock either.
+    What the server's thread does for them, which reads requests and sends answers, counts as theirs. A page is of one
+    instant of `clock`: it is not kept beyond its time by that clock either.
     """
 
     def __init__(self, *, clock: Callable[[], datetime], is_deciding: Callable[[], bool] = lambda: False) -> None:

@@ -222,7 +222,8 @@ class Recommender:
         if self.is_stopped() and len(decisions) < len(groups):
             _log.info("cycle_stopped", decisions=len(decisions), of=len(groups))
             return tuple(decisions)
-        if waiting:
+        # Those that are left out, or fail, wait again and again: that is no reason to begin at once.
+        if any(group not in self._tried_at for group in waiting):
             _log.info("opening", groups=len(groups) - len(waiting), of=len(groups))
             self.early.set()
         self.known_groups.cycle_is_over()
