@@ -16,14 +16,13 @@ LONG_KNOTS: IntArray = np.array([1, 3, 6, 12, 24, 48, 96, 144, 288, 432, 576, 86
 
 # Before any error is known the bands are a normal's: 1.25 is its deviation over its mean distance, the scatter.
 _DEVIATION_OF_SCATTER = 1.25
-# A knot's own errors have half the weight where this many of them are independent.
-_HALF_SURE = 12.0
+# A knot's own errors have half the weight where this many of them are independent. With 12, the p95 loss on
+# `nasa-http-july-flash-crowd` is 1.01 times the better naive rival's instead of 0.94.
+_HALF_SURE = 24.0
 # An error downwards, mirrored, is limited to twice the rate: a load that fell silent did not rise without end.
 _MOST_MIRRORED = log(2.0)
 # Scatter is at least this: 0.3 % of a rate.
 SCATTER_FLOOR = 0.003
-# The power of the horizon by which errors are expected to grow where few are known: from an hour to a week, 1.29 times.
-_EXPECTED_POWER = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ def at_horizons(at_knots: FloatArray, horizons: IntArray) -> FloatArray:
 def fit_long_bands(errors: FloatArray, scatter: FloatArray, *, drift: float) -> LongBands:
     """Bands from held-out errors, (origins, knots), NaN where unknown, and the scatter at their targets, same shape.
 
-    Each knot starts from the errors of the one before it, a little wider, and moves to its own errors and its
+    Each knot starts from the errors of the one before it, wider by the drift, and moves to its own errors and its
     neighbours' by how many of them are independent: errors days ahead from the same few days are nearly one error. By
     the same share it lets up and down differ: one error does not show on which side the next one falls.
     """
@@ -73,9 +72,8 @@ def fit_long_bands(errors: FloatArray, scatter: FloatArray, *, drift: float) -> 
             expected = share * (share * as_seen + (1.0 - share) * either_side) + (1.0 - share) * expected
         quantiles[knot] = expected
         further = LONG_KNOTS[min(knot + 1, len(LONG_KNOTS) - 1)]
-        wider = expected * float(further / ahead) ** _EXPECTED_POWER
         moved = drifts * np.sqrt(float(further) ** 2 - float(ahead) ** 2) / SLOTS_PER_DAY
-        expected = np.sign(wider) * np.hypot(wider, moved)
+        expected = np.sign(expected) * np.hypot(expected, moved)
     return LongBands(quantiles=quantiles)
 
 
