@@ -27,11 +27,13 @@ _log = structlog.get_logger(__name__)
 class Collected:
     """The result of one round: a sample for each partition that was read, an error for each incomplete group.
 
-    An error's `group` is None where it concerns no group in particular.
+    An error's `group` is None where it concerns no group in particular. `due_at` is an instant at which there is
+    something new to read, and again an interval of the rounds later; None where that is so at any instant.
     """
 
     samples: tuple[OffsetSample, ...]
     errors: tuple[AdapterError, ...]
+    due_at: datetime | None = None
 
     @property
     def unread(self) -> dict[str, AdapterError]:

@@ -61,6 +61,7 @@ def collect_forever(
     `wait(seconds)` sleeps that long and is true if the loop should stop: `threading.Event().wait`, with the event set
     by a signal handler. At the end the remaining samples are passed to `sink` as well. If the clock is set back, the
     loop waits, for rows of a time already written would count twice, and a minute longer, for a row without a rate.
+    A source that has something new at certain instants only, as its rounds tell, is read just after them.
     Errors: AdapterError of the first round, when usually the settings are wrong; later ones are logged, and the other
     groups go on. A group's error is logged when it begins and when it is over, not in every round between. An error of
     the sink ends the loop.
@@ -68,6 +69,7 @@ def collect_forever(
     batch: list[OffsetSample] = []
     grid_at = _next_grid(clock() + _LEAD, interval_seconds)
     has_read = False
+    due_at: datetime | None = None
     failures = _Failures()
     try:
         while True:
@@ -76,7 +78,8 @@ def collect_forever(
                 grid_at += timedelta(seconds=interval_seconds * ceil(_GAP_SECONDS / interval_seconds))
                 _log.warning("clock_set_back", next_round_at=grid_at.isoformat())
                 until_round = grid_at - _LEAD - clock()
-            if wait(max(0.0, until_round.total_seconds())):
+            later_seconds = _later_seconds(grid_at - _LEAD, due_at, interval_seconds)
+            if wait(max(0.0, until_round.total_seconds() + later_seconds)):
                 break
             if clock() < grid_at - 2 * _LEAD:  # set back while the loop waited
                 continue
@@ -88,12 +91,14 @@ def collect_forever(
                     raise
                 _log.warning("round_failed", error=str(error))
             else:
+                due_at = collected.due_at
                 batch += collected.samples
                 on_collected(collected)
                 is_silent = groups is None and not (collected.samples or collected.errors)
                 failures.report((silence,) if is_silent and silence is not None else collected.errors)
+            usually_now = clock() - timedelta(seconds=later_seconds)
             following_at = max(
-                grid_at + timedelta(seconds=interval_seconds), _next_grid(clock() + _LEAD, interval_seconds)
+                grid_at + timedelta(seconds=interval_seconds), _next_grid(usually_now + _LEAD, interval_seconds)
             )
             if _file_number(following_at, file_seconds) != _file_number(grid_at, file_seconds):
                 whole, batch = batch, []
@@ -129,6 +134,16 @@ def _next_grid(at: datetime, interval_seconds: int) -> datetime:
     '2026-01-05T12:00:15+00:00'
     """
     return datetime.fromtimestamp((at.timestamp() // interval_seconds + 1) * interval_seconds, tz=UTC)
+
+
+def _later_seconds(usual_at: datetime, due_at: datetime | None, interval_seconds: int) -> float:
+    """How much later than usual a round is, so that it comes when something new is due; less than an interval.
+
+    >>> usual_at = datetime(2026, 1, 5, 12, 0, 14, tzinfo=UTC)
+    >>> [_later_seconds(usual_at, usual_at + timedelta(seconds=due), 15) for due in (-26, 0, 7.5)]
+    [4.0, 0.0, 7.5]
+    """
+    return 0.0 if due_at is None else (due_at - usual_at).total_seconds() % interval_seconds
 
 
 def _file_number(grid_at: datetime, file_seconds: int) -> int:

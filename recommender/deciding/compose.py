@@ -126,7 +126,8 @@ def _action(target: int, replicas: int) -> Action:
 def _observed(context: DecisionContext) -> Observed:
     """The group in the newest rows of the context."""
     return Observed(
-        as_of=context.row.interval_end_at,
+        # A row may be read before the end of its interval: what it shows is no later than now.
+        as_of=min(context.row.interval_end_at, context.now),
         produce_messages_per_second=context.produce_messages_per_second,
         consume_messages_per_second=context.row.consume_messages_per_second,
         lag_messages=context.row.lag_messages or 0.0,

@@ -3,6 +3,7 @@
 # ruff: noqa: D102  # the fake's methods are those of the port
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -81,6 +82,28 @@ def test_a_slow_round_skips_the_instants_it_missed() -> None:
     world = World(rounds=3, round_seconds=lambda number: 20.0 if number == 1 else 0.1)
     run(world, sink=lambda _: None)
     assert seconds_after_noon(world.read_at) == [14, 44, 59]
+
+
+class Due(World):
+    """What is new at the source is there at 6 s after noon, and each 15 s later."""
+
+    def collect(self, groups: Sequence[str] | None, *, now: datetime) -> Collected:
+        return replace(super().collect(groups, now=now), due_at=START.replace(second=6))
+
+
+@pytest.mark.parametrize("round_seconds", [0.2, 12.0])
+def test_rounds_come_when_something_new_is_due(round_seconds: float) -> None:
+    """From the second round on; a long round does not cost the next one, and each is a file of its own."""
+    world, files = Due(rounds=4, round_seconds=lambda _: round_seconds), list[int]()
+    collect_forever(
+        world,
+        lambda batch: files.append(len(batch)),
+        file_seconds=15,
+        clock=world.clock,
+        wait=world.wait,
+    )
+    assert seconds_after_noon(world.read_at) == [14, 36, 51, 66]
+    assert files == [1, 1, 1, 1]
 
 
 def test_a_clock_set_back_is_waited_for_and_a_minute_longer() -> None:
