@@ -142,6 +142,8 @@ class Stage:
             with suppress(psutil.Error):
                 below = child.children(recursive=True)
                 machines = [each for each in below if each.name() == "java"]
+                # What a JVM starts is a copy of it for a moment, and shares half of its memory with it.
+                machines += [each for machine in machines for each in machine.children(recursive=True)]
                 if machines:
                     found.setdefault("Spark's JVM", []).extend(machines)
                     found.setdefault("Spark's Python", []).extend(

@@ -60,12 +60,11 @@ _NEW_GROUP = timedelta(hours=2)
 _GONE_AFTER = timedelta(days=1)
 # A file that could not be read is tried again when the table has grown so often: five minutes of live rows.
 _TRIED_AGAIN_AFTER_VERSIONS = 20
-# Rows of several groups that are held at once as objects, 50 MB: what is allocated between them, and stays, keeps their
-# memory from being given back.
-_ROWS_AT_ONCE = 100_000
-# As columns a row takes a fraction of that. Each read decodes whole row groups, of some 200,000 rows of a day, however
-# few of their groups it takes.
-_COLUMNS_AT_ONCE = 500_000
+# Rows of several groups that are held at once as columns. Each read decodes whole row groups, of some 200,000 rows of a
+# day, however few of their groups it takes.
+_ROWS_AT_ONCE, _COLUMNS_AT_ONCE = 100_000, 500_000
+# As objects, of some 0.9 kB each: what is allocated between them, and stays, keeps their memory from being given back.
+_OBJECTS_AT_ONCE = 5_000
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
 _MOST_TRIES = 5
 
@@ -163,10 +162,15 @@ class FeatureTable:
         A read looks through the parts of all days, whether it takes one group from them or twenty.
         """
         for names in self._turns(groups, rows_at_once=_ROWS_AT_ONCE, since=since, until=until):
-            found: dict[tuple[str, str], list[GroupInterval]] = {}
-            for row in rows_of(self._of_groups(names, since=since, until=until)):
-                found.setdefault((row.cluster, row.group), []).append(row)
-            yield from ((name, found.get(name, [])) for name in names)
+            table, bounds = _by_group(self._of_groups(names, since=since, until=until), names)
+            rows: list[GroupInterval] = []
+            first = 0
+            for place, name in enumerate(names):
+                begin, end = bounds[place], bounds[place + 1]
+                if end > first + len(rows):
+                    few = int(np.searchsorted(bounds, begin + _OBJECTS_AT_ONCE, side="right")) - 1
+                    first, rows = begin, rows_of(table.slice(begin, bounds[max(few, place + 1)] - begin))
+                yield name, rows[begin - first : end - first]
 
     def condensed_in_turn(
         self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
@@ -415,6 +419,19 @@ def _tells(table: pa.Table) -> NDArray[np.bool_]:
         codes = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
         tells[1:] |= np.diff(codes.indices.to_numpy()) != 0
     return tells
+
+
+def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[pa.Table, Sequence[int]]:
+    """The rows of these groups, one group after the other, each in the order of the table, and where each begins.
+
+    The last bound is where the last group ends.
+    """
+    names = pc.binary_join_element_wise(table["cluster"], table["group"], "\0")
+    places = pc.index_in(names, value_set=pa.array(["\0".join(group) for group in groups], names.type))
+    place_of_row = places.fill_null(len(groups)).to_numpy()
+    order = np.argsort(place_of_row, kind="stable")
+    bounds = np.searchsorted(place_of_row[order], np.arange(len(groups) + 1))
+    return table.take(order[: bounds[-1]]), bounds.tolist()
 
 
 def rows_of(table: pa.Table) -> list[GroupInterval]:

@@ -49,13 +49,18 @@ class CountedRow(NamedTuple):
 
 # Every value to its last bit: a row spans whole seconds, a minute at most, and places of scalers are below 128.
 _ROW = np.dtype(list(zip(CountedRow._fields, ("f4", "f8", "i1", "f8", "f8", "i4", "?"), strict=True)))
+_ROWS_OF_A_DAY = SLOTS * SLOT_SECONDS // 15
 
 
 class CountedRows:
-    """Counted rows, oldest first, those without plans before the others: 34 B each, where an object takes 240."""
+    """Counted rows, oldest first, those without plans before the others: 34 B each, where an object takes 240.
+
+    The 0.2 MB of a day are taken at once, so that a group takes at its first decision what it takes from the next day
+    on; tables that grew left holes of all sizes in the memory of a service of many groups.
+    """
 
     def __init__(self) -> None:
-        self._table = np.zeros(64, _ROW)
+        self._table = _emptied(_room_of(_ROWS_OF_A_DAY))
         self._begin = self._end = 0
 
     def __len__(self) -> int:
@@ -69,9 +74,9 @@ class CountedRows:
     def append(self, row: CountedRow) -> None:
         """Add the newest row."""
         if self._end == len(self._table):
-            kept = self.table
-            # An eighth more than what is remembered: a day of rows of 15 s takes 0.2 MB.
-            self._table = np.zeros(64 + len(kept) * 9 // 8, _ROW)
+            kept = self.table.copy()
+            if _room_of(len(kept)) > len(self._table):
+                self._table = _emptied(_room_of(len(kept)))
             self._begin, self._end = 0, len(kept)
             self._table[: self._end] = kept
         self._table[self._end] = row
@@ -90,6 +95,18 @@ class CountedRows:
         table = self.table[self.without_plans() :]
         begin, end = (int(np.searchsorted(table["slot"], slot, side=side)) for side in ("left", "right"))
         return tuple(map(CountedRow._make, table[begin:end].tolist()))
+
+
+def _room_of(rows: int) -> int:
+    """An eighth more than so many rows: the others move to the front each time that so many have come."""
+    return 64 + rows * 9 // 8
+
+
+def _emptied(rows: int) -> NDArray[np.void]:
+    """A table without contents, of which each page is in use: that of `np.zeros` takes memory as rows come."""
+    table = np.empty(rows, _ROW)
+    table[:] = np.zeros(1, _ROW)
+    return table
 
 
 class SteeredState(NamedTuple):

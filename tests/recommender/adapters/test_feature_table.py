@@ -1,7 +1,7 @@
 """The feature table as the recommender reads it, from tables that are written here without Spark."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cost_model.physics.detected import observed_in
 from cost_model.physics.pods import changes_in
 from forecasting.columns import GROUP_INTERVALS
-from forecasting.history import GroupInterval
+from forecasting.history import GroupInterval, intervals_from_columns
 from recommender.adapters.feature_table import FeatureTable, FeatureTableError, condensed
 from recommender.borders import Borders, Unit
 from recommender.ports import AdapterError
@@ -99,12 +99,14 @@ def test_the_newest_rows_of_groups_in_turn_are_those_of_each_in_order(row: MakeR
     assert found["c", "silent"] == []
 
 
+@pytest.mark.parametrize("objects_at_once", [1, 3, 1000])
 @pytest.mark.parametrize("rows_at_once", [1, 5, 1000])
 def test_groups_in_turn_get_what_each_gets_alone(
-    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int, objects_at_once: int
 ) -> None:
-    """However many are read at once; a group of the same name in another cluster is another one."""
+    """However many are read or made at once; a group of the same name in another cluster is another one."""
     monkeypatch.setattr("recommender.adapters.feature_table._ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr("recommender.adapters.feature_table._OBJECTS_AT_ONCE", objects_at_once)
     rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 5) for group in ("a", "b", "c")]
     _write(tmp_path, [*rows, row(_at(15), 7.0, cluster="other", group="a")])
     table = FeatureTable(tmp_path)
@@ -112,6 +114,26 @@ def test_groups_in_turn_get_what_each_gets_alone(
     since, until = _at(15), _at(45)
     alone = [(name, table.intervals(*name, since=since, until=until)) for name in names]
     assert list(table.intervals_in_turn(names, since=since, until=until)) == alone
+
+
+def test_of_groups_that_are_read_together_few_rows_are_objects_at_once(
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fifty groups that are an hour behind: with 500 objects at once, two groups' 480 rows are made, then the next."""
+    monkeypatch.setattr("recommender.adapters.feature_table._OBJECTS_AT_ONCE", 500)
+    names = [("c", f"group-{number:02d}") for number in range(50)]
+    _write(tmp_path, [row(_at(15 * step), 1.0, group=group) for step in range(1, 241) for _, group in names])
+    made: list[int] = []
+    whole = intervals_from_columns
+
+    def counting(columns: Mapping[str, Sequence[object]]) -> list[GroupInterval]:
+        made.append(len(columns["group"]))
+        return whole(columns)
+
+    monkeypatch.setattr("recommender.adapters.feature_table.intervals_from_columns", counting)
+    in_turn = FeatureTable(tmp_path).intervals_in_turn(names, since=_at(0), until=_at(3600))
+    assert [len(rows) for _, rows in in_turn] == [240] * 50
+    assert made == [480] * 25
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 30, 1000])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -121,7 +122,10 @@ def test_p18_who_goes_on_with_a_kept_account_goes_on_as_the_one_before(
 @given(days=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 90)), max_size=12), before=st.integers(0, 200))
 def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple[int, int]], before: int) -> None:
     """As a list of them would: any number of rows in a slot, slots without rows, rows without plans first."""
-    rows, known, slot, count = CountedRows(), list[CountedRow](), 1_964_000, 0
+    # Room for few, so that rows move, and need more of it.
+    with patch("recommender.following.kept_account._ROWS_OF_A_DAY", 0):
+        rows = CountedRows()
+    known, slot, count = list[CountedRow](), 1_964_000, 0
     for gap, in_slot in days:
         slot += gap
         for _ in range(in_slot):
@@ -136,6 +140,17 @@ def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple
     assert rows.without_plans() == sum(not each.decided for each in known)
     for one in range(slot - 3, slot + 1):
         assert rows.decided_in(one) == tuple(each for each in known if each.decided and each.slot == one)
+
+
+def test_a_day_of_rows_needs_no_more_memory_than_the_first_one() -> None:
+    """Three days of rows each 15 s stay in the table that the first one was put into."""
+    rows = CountedRows()
+    table = rows.table.base
+    for place in range(3 * DAY_OF_ROWS):
+        rows.append(CountedRow(15.0, 1.0, -1, 120.0, 0.0, 1_964_000 + place // 60, decided=True))
+        rows.forget(1_964_000 + place // 60 - SLOTS)
+    assert rows.table.base is table
+    assert len(rows) == SLOTS * 60
 
 
 def test_only_what_has_changed_is_given_to_be_kept() -> None:
