@@ -9,8 +9,11 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-_M_ARENA_MAX = -8
+_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 ARENAS = 2
+# What is as large gets pages of its own, which go back once it is freed: columns of many rows, matrices of a fit. The
+# series of four weeks of a group, 0.6 MB, come from the heap: pages that are new in each decision take 0.1 ms.
+LARGE_BYTES = 2**20
 # A trim of 600 MB takes some milliseconds.
 TIDY_EVERY_SECONDS = 60.0
 # Objects that only refer to each other are looked for among all others so often.
@@ -23,8 +26,11 @@ def keep_little_of_what_is_freed(*, for_readers: bool) -> None:
     By default a thread gets an arena of its own, eight for each core, and what one frees the others do not use: after a
     simulated day of 40 groups a service had 819 MB, with two arenas 479 and 555 (`make soak MINUTES=12 GROUPS=40`).
     Of an arena only the end is given back by itself: in that run Spark's Python had 610 MB after a restart, and 360
-    before it. MALLOC_ARENA_MAX in the environment wins over the number of arenas; other systems and other C libraries
-    have no such arenas, and nothing is given back there.
+    before it.
+
+    What is large has pages of its own; by default malloc takes even 32 MB from the heap once it has freed as many, and
+    small things that stay are put in their place. MALLOC_ARENA_MAX and MALLOC_MMAP_THRESHOLD_ in the environment win;
+    other systems and other C libraries have no such arenas, and nothing is given back there.
 
     Python's garbage collector looks through all objects again when a quarter of them are new, and nobody is answered
     meanwhile: 250 ms with 15,000 groups (`make bench-pages`). So a process `for_readers` sets aside from it what a
@@ -37,6 +43,8 @@ def keep_little_of_what_is_freed(*, for_readers: bool) -> None:
         mallopt, trim = getattr(library, "mallopt", None), getattr(library, "malloc_trim", None)
         if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
             mallopt(_M_ARENA_MAX, ARENAS)
+        if mallopt is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
+            mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
     threading.Thread(target=_tidy_forever, args=(trim, for_readers), name="memory", daemon=True).start()
 
 

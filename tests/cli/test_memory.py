@@ -77,6 +77,36 @@ def test_what_was_freed_in_the_middle_of_an_arena_is_given_back() -> None:
     assert keeps("1") == "True"
 
 
+LARGE = """
+import sys
+from ctypes import CDLL
+from cli.memory import keep_little_of_what_is_freed
+if "kept" in sys.argv:
+    keep_little_of_what_is_freed(for_readers=True)
+freed = bytes(30_000_000)
+del freed
+held = [bytes(2_000_000) for _ in range(20)]
+CDLL(None).malloc_stats()
+assert held
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arenas are glibc's")
+def test_what_is_large_has_pages_of_its_own() -> None:
+    """Also after something larger was freed, as which glibc takes all later ones from the heap."""
+
+    def mapped(*words: str, **environment: str) -> int:
+        command, given = [sys.executable, "-c", LARGE, *words], os.environ | environment
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, env=given)
+        total = ran.stderr[ran.stderr.index("Total (incl. mmap)") :]
+        heap = sum(int(found) for found in re.findall(r"Arena \d+:\nsystem bytes +=\D+(\d+)", ran.stderr))
+        return int(re.findall(r"system bytes +=\D+(\d+)", total)[0]) - heap
+
+    assert mapped("kept") >= 40_000_000
+    assert mapped() < 40_000_000
+    assert mapped("kept", MALLOC_MMAP_THRESHOLD_="33554432") < 40_000_000
+
+
 READ = """
 import cli.main, pyarrow
 print(pyarrow.default_memory_pool().backend_name)
