@@ -15,7 +15,7 @@ from scipy.stats import norm
 from forecasting.forecast import QUANTILES
 from forecasting.history_tier import MINUTES_PER_DAY
 from forecasting.horizons import KNOTS, Between
-from forecasting.memory import ErrorMemory, error_paths_of, memory_of
+from forecasting.memory import ErrorMemory, RankArray, error_ranks_of, memory_of
 from forecasting.ridge import fit_ridge
 from forecasting.season import Season
 from forecasting.series import LogSeries
@@ -59,7 +59,7 @@ class Bands:
     the least and greatest of these logarithms, `quantiles` (knots, levels, len(QUANTILES)) of errors divided by the
     scatter of their side, at the centres `levels` (knots, levels), ascending. `largest_jump` is the greatest distance,
     in logarithms, between the level now and that of the hour that the errors were learnt with; `memory` is how long
-    errors last, `error_paths` are their paths.
+    errors last, `error_ranks` are their paths, as ranks.
     """
 
     scatter: FloatArray
@@ -68,7 +68,7 @@ class Bands:
     levels: FloatArray
     largest_jump: float
     memory: ErrorMemory
-    error_paths: FloatArray | None
+    error_ranks: RankArray | None
 
     def paths(self, centre: FloatArray, columns: FloatArray, between: Between, *, jump: float) -> FloatArray:
         """Quantile paths in logarithms, (len(QUANTILES), horizons), ascending down each column.
@@ -160,7 +160,7 @@ def fit_bands(
         levels=levels,
         largest_jump=largest_jump,
         memory=memory_of(errors, KNOTS),
-        error_paths=error_paths_of(_standard(by_minute, minutes.interpolate(fitted))),
+        error_ranks=error_ranks_of(_standard(by_minute, minutes.interpolate(fitted))),
     )
 
 

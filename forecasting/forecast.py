@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from forecasting.memory import USUAL_MEMORY, ErrorMemory
+from forecasting.memory import USUAL_MEMORY, ErrorMemory, RankArray
 from forecasting.units import FloatArray
 
 HistoryTier = Literal["reactive", "daily", "weekly"]
@@ -21,8 +21,8 @@ class Forecast:
 
     Shapes: `paths` is (len(QUANTILES), steps), row i for QUANTILES[i], ascending down each column, never negative.
     Step 1 (column 0) is the first interval not yet seen: it ends at `origin_at + step_seconds`.
-    `memory` is how long errors last, from one step to the next; `error_paths` are known ones, see
-    `forecasting.memory.error_paths_of`. `history_tier` is what the history allowed: reactive from
+    `memory` is how long errors last, from one step to the next; `error_ranks` are their known paths,
+    see `forecasting.memory.error_ranks_of`. `history_tier` is what the history allowed: reactive from
     30 min, daily from 2 days, weekly from 14 days.
     """
 
@@ -34,7 +34,7 @@ class Forecast:
     step_seconds: int
     paths: FloatArray
     memory: ErrorMemory = USUAL_MEMORY
-    error_paths: FloatArray | None = None
+    error_ranks: RankArray | None = None
 
     @property
     def steps(self) -> int:

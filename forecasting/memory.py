@@ -8,6 +8,7 @@ new in every minute (noise). Their shares differ between loads: on three recorde
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
 from forecasting.units import FloatArray, IntArray, read_only
@@ -17,6 +18,8 @@ MOST_STEPS = 61
 _ENOUGH_ERRORS = 100
 # As many hours as there are scenarios of plans, each followed minute by minute.
 ERROR_PATHS, ERROR_PATH_STEPS = 64, 60
+NORMAL_SCORES: FloatArray = read_only(np.asarray(norm.ppf((np.arange(ERROR_PATHS) + 0.5) / ERROR_PATHS)))
+RankArray = NDArray[np.uint8]
 _FADING_STEPS = (1.5, 3.0, 6.0, 12.0, 24.0)
 
 
@@ -70,16 +73,18 @@ def memory_of(errors: FloatArray, horizons: IntArray) -> ErrorMemory:
     return best
 
 
-def error_paths_of(errors: FloatArray) -> FloatArray | None:
-    """Past errors of whole hours as standard normal paths (64, 60); None where fewer than 64 are known.
+def error_ranks_of(errors: FloatArray) -> RankArray | None:
+    """Past errors of whole hours as paths of ranks (64, 60); None where fewer than 64 are known.
 
     Shapes: `errors` (origins, 60), one column a minute, in units of the expected scatter, NaN where unknown. A jump
-    that stays keeps its minutes together in these, as it did when it came; at each step the values are the 64 normal
-    scores. Source: the Schaake shuffle (Clark et al. 2004), with errors in place of weather.
+    that stays keeps its minutes together in these, as it did when it came; at each step the values are 0 to 63, which
+    stand for the 64 NORMAL_SCORES. Source: the Schaake shuffle (Clark et al. 2004), with errors in place of weather.
     """
     known = errors[np.isfinite(errors).all(axis=1)]
     if len(known) < ERROR_PATHS:
         return None
     chosen = known[np.linspace(0, len(known) - 1, ERROR_PATHS).astype(np.int64)]
     order = np.argsort(np.argsort(chosen, axis=0, kind="stable"), axis=0, kind="stable")
-    return read_only(norm.ppf((order + 0.5) / ERROR_PATHS))
+    ranks = order.astype(np.uint8)
+    ranks.setflags(write=False)
+    return ranks

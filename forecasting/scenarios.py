@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from forecasting.forecast import QUANTILES, Forecast
-from forecasting.memory import ErrorMemory
+from forecasting.memory import NORMAL_SCORES, ErrorMemory
 from forecasting.units import FloatArray, read_only
 
 _DEVIATES: FloatArray = np.asarray(norm.ppf(QUANTILES), dtype=np.float64)
@@ -46,12 +46,12 @@ def scenarios_of(forecast: Forecast, *, count: int, steps: int, skip: int = 0, c
 
 def _deviates(forecast: Forecast, count: int, steps: int) -> FloatArray:
     """Standard normal paths (count, steps): past error paths, or drawn from their memory where no hour is known."""
-    known = forecast.error_paths
+    known = forecast.error_ranks
     if known is None or count > known.shape[0]:
         return _correlated_deviates(count, steps, forecast.memory)
     rows = np.linspace(0, known.shape[0] - 1, count).astype(np.int64)
     columns = np.minimum(np.arange(steps), known.shape[1] - 1)
-    deviates: FloatArray = known[np.ix_(rows, columns)]
+    deviates: FloatArray = NORMAL_SCORES[known[np.ix_(rows, columns)]]
     return deviates
 
 

@@ -10,7 +10,7 @@ from forecasting.forecast import Forecast, HistoryTier
 from forecasting.history import MINUTE_SECONDS, History
 from forecasting.history_tier import MINUTES_PER_DAY, MINUTES_PER_WEEK
 from forecasting.horizons import KNOTS, Between, origins_for, targets_at
-from forecasting.memory import ERROR_PATH_STEPS, ErrorMemory
+from forecasting.memory import ERROR_PATH_STEPS, ErrorMemory, RankArray
 from forecasting.season import Season
 from forecasting.series import LogSeries, rates_of
 from forecasting.units import FloatArray, IntArray, read_only
@@ -109,7 +109,7 @@ class Ahead:
         jump = float(jumps(self.series, self.origin)[0])
         paths = bands.paths(centre, columns, self.between, jump=jump)
         return self.published(
-            model=model, history_tier=history_tier, logarithms=paths, memory=bands.memory, error_paths=bands.error_paths
+            model=model, history_tier=history_tier, logarithms=paths, memory=bands.memory, error_ranks=bands.error_ranks
         )
 
     def published(
@@ -119,7 +119,7 @@ class Ahead:
         history_tier: HistoryTier,
         logarithms: FloatArray,
         memory: ErrorMemory,
-        error_paths: FloatArray | None,
+        error_ranks: RankArray | None,
     ) -> Forecast:
         """Quantile paths (len(QUANTILES), horizons) in logarithms, as rates under the ceiling."""
         ceiling = _CEILING_OF_HIGHEST * max(self.series.highest, self.series.unit)
@@ -133,5 +133,5 @@ class Ahead:
             step_seconds=MINUTE_SECONDS,
             paths=read_only(rates_of(capped, unit=self.series.unit)),
             memory=memory,
-            error_paths=error_paths,
+            error_ranks=error_ranks,
         )

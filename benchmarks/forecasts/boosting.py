@@ -65,7 +65,7 @@ class FittedBoosting:
         moves = _predicted(self.trees, rows) + ahead.between.interpolate(self.corrections)
         paths = ahead.series.trailing_mean(ahead.origin, minutes=_LEVEL_MINUTES) + np.sort(moves, axis=1)
         return ahead.published(
-            model=_MODEL, history_tier=history_tier, logarithms=paths.T, memory=self.memory, error_paths=None
+            model=_MODEL, history_tier=history_tier, logarithms=paths.T, memory=self.memory, error_ranks=None
         )
 
 

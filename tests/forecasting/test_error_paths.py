@@ -13,7 +13,7 @@ from scipy.stats import norm
 from forecasting.backtest import history_of
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import QUANTILES, Forecast
-from forecasting.memory import error_paths_of
+from forecasting.memory import NORMAL_SCORES, RankArray, error_ranks_of
 from forecasting.refusal import Refusal
 from forecasting.scenarios import scenarios_of
 from forecasting.units import FloatArray
@@ -39,7 +39,7 @@ def jumping(seed: int) -> FloatArray:
     return white(seed) + np.where(np.arange(STEPS) >= begins[:, None], sizes[:, None], 0.0)
 
 
-def still_high(paths: FloatArray, *, later: int) -> float:
+def still_high(paths: RankArray, *, later: int) -> float:
     """Of the paths that are in the highest eighth at a step, the share that still are so many steps later."""
     high = paths >= np.sort(paths, axis=0)[-HIGHEST]
     return float((high[:, :-later] & high[:, later:]).sum() / high[:, :-later].sum())
@@ -48,17 +48,17 @@ def still_high(paths: FloatArray, *, later: int) -> float:
 @settings(max_examples=10)
 @given(st.integers(0, 1000), st.sampled_from([white, jumping]))
 def test_error_paths_have_the_normal_scores_at_each_step(seed: int, errors: Callable[[int], FloatArray]) -> None:
-    """For any errors, each of 60 steps holds the 64 normal scores once, in the order of the errors."""
-    paths = error_paths_of(errors(seed))
-    assert paths is not None
-    assert paths.shape == (PATHS, STEPS)
-    scores = norm.ppf((np.arange(PATHS) + 0.5) / PATHS)
-    assert np.sort(paths, axis=0) == pytest.approx(np.tile(scores[:, None], (1, STEPS)))
+    """For any errors, each of 60 steps holds the ranks of the 64 normal scores once, in the order of the errors."""
+    ranks = error_ranks_of(errors(seed))
+    assert ranks is not None
+    assert ranks.shape == (PATHS, STEPS)
+    assert (np.sort(ranks, axis=0) == np.arange(PATHS)[:, None]).all()
+    assert norm.cdf(NORMAL_SCORES) == pytest.approx((np.arange(PATHS) + 0.5) / PATHS)
 
 
 def test_a_jump_stays_where_it_was_and_noise_does_not() -> None:
     """Twenty minutes later paths that were high after a jump are still high; with noise an eighth is, by chance."""
-    together, apart = error_paths_of(jumping(1)), error_paths_of(white(1))
+    together, apart = error_ranks_of(jumping(1)), error_ranks_of(white(1))
     assert together is not None
     assert apart is not None
     assert still_high(together, later=20) > 0.3
@@ -69,9 +69,9 @@ def test_hours_with_an_unknown_minute_are_left_out() -> None:
     """64 whole hours are enough, 63 are not; an unknown minute is no error of 0."""
     errors = white(1)
     errors[64:, 30] = np.nan
-    assert error_paths_of(errors) is not None
+    assert error_ranks_of(errors) is not None
     errors[63, 59] = np.nan
-    assert error_paths_of(errors) is None
+    assert error_ranks_of(errors) is None
 
 
 def levels(seed: int) -> FloatArray:
@@ -101,8 +101,8 @@ def test_the_highest_minute_of_an_hour_is_as_high_as_in_scenarios() -> None:
             history = history_of(rates[:minute], end_at=MONDAY + timedelta(minutes=minute - 7 * DAY_MINUTES))
             forecast = fitted.forecast(history, steps=STEPS)
             assert isinstance(forecast, Forecast)
-            for known, paths in ((True, forecast.error_paths), (False, None)):
-                drawn = scenarios_of(replace(forecast, error_paths=paths), count=PATHS, steps=STEPS, ceiling=1650.0)
+            for known, paths in ((True, forecast.error_ranks), (False, None)):
+                drawn = scenarios_of(replace(forecast, error_ranks=paths), count=PATHS, steps=STEPS, ceiling=1650.0)
                 under[known].append(float(np.mean(drawn.max(axis=1) < rates[minute : minute + STEPS].max())))
     followed, memory_alone = np.array(under[True]), np.array(under[False])
     assert np.mean(followed < 0.2) < 0.4 < np.mean(memory_alone < 0.2)
@@ -129,7 +129,7 @@ def test_scenarios_that_run_as_errors_ran_keep_the_forecasts_quantiles(
 ) -> None:
     """At each step 10, 50 and 90 % of 64 paths lie under p10, p50 and p90, within three deviations of so many draws."""
     bands = 1000.0 * np.exp(0.2 * norm.ppf(QUANTILES))
-    forecast = replace(quantiles_at_each_step(bands), error_paths=error_paths_of(errors(seed)))
+    forecast = replace(quantiles_at_each_step(bands), error_ranks=error_ranks_of(errors(seed)))
     paths = scenarios_of(forecast, count=PATHS, steps=STEPS)
     for quantile in (0.1, 0.5, 0.9):
         under = (paths <= forecast.path(quantile)).mean(axis=0)
