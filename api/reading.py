@@ -209,7 +209,7 @@ class Reader:
     def hourly_rates(self, key: str) -> tuple[tuple[datetime, float | None], ...]:
         """The mean produce rate of each hour that this process knows of the group with this key, four weeks at most."""
         known = self.known_groups.of(group_of_key(key))
-        return () if known is None or known.history is None else hourly_rates(known.history)
+        return () if known is None or known.history is None else hourly_rates(known.history.unpacked())
 
     def hourly_advice(self, key: str) -> tuple[wire.RecommendationV1, ...]:
         """The last advice of each hour of the last day, oldest first: what was expected of the hour after it."""

@@ -55,7 +55,8 @@ def to_day(
     key: str, cluster: str, group: str, known: KnownGroup | None, standings: Sequence[Standing], *, span: Span
 ) -> wire.GroupDay:
     """The day of the group with this key as it is published; None: this process does not decide on it."""
-    history, day = (None, None) if known is None else (known.history, known.day)
+    history = None if known is None or known.history is None else known.history.unpacked()
+    day = None if known is None else known.day
     decided = None if known is None else known.decided
     return wire.GroupDay(
         group_key=key,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from forecasting.history import History
+from forecasting.history import PackedHistory
 from recommender.deciding.inputs import DecisionInputs
 from recommender.deciding.recommendation import Recommendation
 from recommender.following.ledger import LedgerDay
@@ -24,7 +24,7 @@ class KnownGroup(NamedTuple):
 
     decision_id: str
     decided: Decided | None = None
-    history: History | None = None
+    history: PackedHistory | None = None
     day: LedgerDay | None = None
 
 

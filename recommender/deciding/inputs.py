@@ -6,7 +6,7 @@ from datetime import datetime
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
-from forecasting.history import History
+from forecasting.history import PackedHistory
 from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold
@@ -18,11 +18,10 @@ from recommender.deciding.recommendation import Decision, Recommendation, Sensit
 class DecisionInputs:
     """Everything that one decision was made from, as `recommend` takes it.
 
-    Nothing in it changes, so that any thread may read it. The series of the history are read-only views: keeping them
-    copies nothing.
+    Nothing in it changes, so that any thread may read it. The history is packed: keeping it copies nothing.
     """
 
-    history: History
+    history: PackedHistory
     forecast: Forecast | Refusal
     profile: GroupProfile
     settings: DecisionSettings
@@ -36,7 +35,7 @@ class DecisionInputs:
     def decide(self, *, sensitivity: SensitivityOf = "none") -> Decision:
         """The decision from these inputs: the same at each call."""
         return recommend(
-            self.history,
+            self.history.unpacked(),
             self.forecast,
             self.profile,
             self.settings,

@@ -17,7 +17,7 @@ from cost_model.physics.similar import SimilarGroups
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
-from forecasting.history import GroupInterval, History, HistoryBuffer, IntervalArrays
+from forecasting.history import GroupInterval, History, HistoryBuffer, IntervalArrays, PackedHistory
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
@@ -258,9 +258,10 @@ class Session:
     ) -> Decision:
         """Advice for a group with this forecast, under `hold` if one is in force: the second half of `recommend`."""
         self._decided_at, self._inputs = now, None
-        history = self._buffer.history()
-        if history is None:
+        packed = self._buffer.packed()
+        if packed is None:
             return self._nothing_observed(now)
+        history = packed.unpacked()
         capacity = self._capacity.look(history, surprised=self._surprised())
         limit = self._capacity.limit
         if limit is not None:
@@ -268,7 +269,7 @@ class Session:
         profile, experts = self._as_measured(capacity), self._experts
         followed = FollowedPolicy(WITH_FORECAST, None) if experts is None else experts.choose()
         inputs = self._inputs = DecisionInputs(
-            history=history,
+            history=packed,
             forecast=forecasts[followed.planner],
             profile=profile,
             settings=self._settings,
@@ -302,9 +303,9 @@ class Session:
         return self._inputs
 
     @property
-    def history(self) -> History | None:
+    def history(self) -> PackedHistory | None:
         """What was observed so far; None before a whole minute was."""
-        return self._buffer.history()
+        return self._buffer.packed()
 
     @property
     def ledger_day(self) -> LedgerDay | None:

@@ -253,16 +253,28 @@ def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
     assert held < 5_000_000
 
 
-def test_four_weeks_of_history_take_less_than_a_megabyte() -> None:
-    """Of which 2.3 MB were needed while all series were kept as long as the produce rate; views hold nothing else."""
+def test_four_weeks_of_history_take_less_than_half_a_megabyte() -> None:
+    """What is packed for keeping holds nothing else than what is kept anyway."""
     buffer = HistoryBuffer("c", "orders")
     for minute in range(1, 30 * 1440, 60):  # an hour apart: what lies between is NaN, and takes the same room
         buffer.append(row(60 * minute, 1.0, interval_seconds=60))
+    packed = buffer.packed()
+    assert packed is not None
+    kept = [packed.produced.base, packed.others.base]
+    assert packed.produced.shape[1] == 28 * 1440
+    assert sum(each.nbytes for each in kept if each is not None) in range(400_000, 500_000)
+
+
+@given(rates=st.lists(st.floats(0.0, 1e12), min_size=1, max_size=30))
+def test_minutes_are_kept_to_a_ten_millionth(rates: list[float]) -> None:
+    """Whatever the rate; a minute without one stays unknown."""
+    buffer = HistoryBuffer("c", "orders")
+    for minute, rate in enumerate(rates, start=1):
+        buffer.append(row(120 * minute, rate, interval_seconds=60))
     history = buffer.history()
     assert history is not None
-    kept = [each.base for each in (history.produce_messages_per_second, history.members)]
-    assert history.minutes == 28 * 1440
-    assert sum(each.nbytes for each in kept if each is not None) in range(800_000, 1_000_000)
+    assert history.produce_messages_per_second[::2] == pytest.approx(rates, rel=1e-7, abs=1e-37)
+    assert np.isnan(history.produce_messages_per_second[1::2]).all()
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 from cost_model.physics.detected import DetectedPrice
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
-from forecasting.history import History
+from forecasting.history import History, PackedHistory
 from recommender.deciding.context import day_one
 from recommender.deciding.decision import DecisionSettings, priced
 from recommender.deciding.inputs import DecisionInputs
@@ -26,13 +27,33 @@ def inputs(
     """8 replicas of 1,000/s each, 4,000/s for an hour and as many expected."""
     assert profile.capacity is not None
     return DecisionInputs(
-        history=history(4000.0),
+        history=packed(history(4000.0)),
         forecast=forecast([4000.0]),
         profile=profile,
         settings=DecisionSettings(price_per_replica_hour=0.05),
         previous=None,
         now=NOW,
         learned=day_one(DecisionSettings(price_per_replica_hour=0.05), profile.capacity),
+    )
+
+
+def packed(history: History) -> PackedHistory:
+    """The history as a session keeps it."""
+    others = (
+        history.peak_messages_per_second,
+        history.consume_messages_per_second,
+        history.lag_messages,
+        history.members,
+        history.in_rebalance,
+        history.busy_ratio,
+    )
+    return PackedHistory(
+        cluster=history.cluster,
+        group=history.group,
+        end_at=history.end_at,
+        produced=history.produce_messages_per_second[None].astype(np.float32),
+        others=np.stack(others).astype(np.float32),
+        recent=history.recent,
     )
 
 
