@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.soak.groups import FLEET
-from benchmarks.soak.stage import PUBLISHED, Stage
+from benchmarks.soak.stage import PUBLISHED, Look, Stage
 from recommender.ports import thinned_until
 
 MOST_CYCLES = 2
@@ -103,16 +103,25 @@ def cycles_to_advice(fault: Struck, cycles: Sequence[Cycle]) -> int | None:
     )
 
 
-def growth(resident: Iterable[tuple[float, float]], *, since: float, until: float) -> float:
-    """The memory at the end over that after the first hour: medians of a sixth of the time between.
+def growth(looks: Iterable[Look], *, settling: float) -> float:
+    """The memory of a process at its end over that after its first `settling` hours: medians of a sixth of the time.
 
-    >>> growth([(0.0, 1.0), *((hour, 100.0 + hour) for hour in range(1, 25))], since=1.0, until=25.0)
+    Of the processes that had the role one after the other it is the one that was seen for longest: where a fault ends
+    one, the level of the next is no growth.
+
+    >>> growth([Look(0.0, 1.0, 7), *(Look(hour, 100.0 + hour, 7) for hour in range(1, 25))], settling=1.0)
     1.19...
     """
+    lives: dict[int, list[Look]] = {}
+    for look in looks:
+        lives.setdefault(look.process, []).append(look)
+    life = max(lives.values(), key=lambda each: each[-1].hour - each[0].hour, default=[])
+    if not life:
+        return float("nan")
+    since, until = life[0].hour + settling, life[-1].hour
     span = (until - since) / 6.0
-    known = list(resident)
-    early = [size for hour, size in known if since <= hour < since + span]
-    late = [size for hour, size in known if until - span <= hour <= until]
+    early = [look.mebibytes for look in life if since <= look.hour < since + span]
+    late = [look.mebibytes for look in life if until - span <= look.hour]
     return median(late) / median(early) if early and late else float("nan")
 
 
@@ -226,11 +235,10 @@ def judged(stage: Stage, faults: Sequence[Struck], *, begin: float, end: float) 
             for fault in faults
         ],
         "resident": {
-            role: [(round(hour - begin, 2), round(size, 1)) for hour, size in looks]
+            role: [(round(look.hour - begin, 2), round(look.mebibytes, 1)) for look in looks]
             for role, looks in stage.seen.resident.items()
         },
         "growth": {
-            role: growth(looks, since=begin + min(1.0, (end - begin) / 4.0), until=end)
-            for role, looks in stage.seen.resident.items()
+            role: growth(looks, settling=min(1.0, (end - begin) / 4.0)) for role, looks in stage.seen.resident.items()
         },
     }

@@ -44,7 +44,7 @@ WORDS = """- *Ends*: processes that ended, or did not end within a minute of SIG
 - *Cycles to advice*: the cycle, counted from the end of a fault, in which all groups of the topic that had advice
   before have it again. A fault of Spark is over when there are new rows.
 - *Memory*: proportional set size, the median of the last sixth of the time over that of the first sixth after the first
-  hour. Spark's processes are started anew by the faults.
+  hour, of one process: where faults end processes and others follow them, of the one that lived longest.
 - *Not over*: failures whose end was never logged. *Tracebacks*: on stderr or in the log, but for those of a part of the
   process that was started again.
 """

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import psutil  # type: ignore[import-untyped]  # ships no types
@@ -51,11 +51,19 @@ _PAUSE_SECONDS = 0.25
 _ANSWERS = frozenset({"200", "404", "503", _ALIVE})
 
 
+class Look(NamedTuple):
+    """The memory of the processes of a role at a simulated hour; `process` is the number of the first of them."""
+
+    hour: float
+    mebibytes: float
+    process: int
+
+
 @dataclass(slots=True)
 class Seen:
     """What was seen from outside while it ran."""
 
-    resident: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    resident: dict[str, list[Look]] = field(default_factory=dict)
     statuses: Counter[str] = field(default_factory=Counter)
     answered: dict[str, datetime] = field(default_factory=dict)
     loads: list[float] = field(default_factory=list)
@@ -263,7 +271,7 @@ def _look(stage: Stage, stop: threading.Event) -> None:
             for process in processes:
                 with suppress(psutil.Error):
                     mebibytes += process.memory_full_info().pss / 2**20
-            stage.seen.resident.setdefault(role, []).append((hours, mebibytes))
+            stage.seen.resident.setdefault(role, []).append(Look(hours, mebibytes, processes[0].pid))
 
 
 def hours_of(stage: Stage) -> float:

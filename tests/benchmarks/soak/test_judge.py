@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from benchmarks.soak.judge import Cycle, Struck, cycles_to_advice, growth, log_of
+from benchmarks.soak.stage import Look
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -65,5 +66,13 @@ def test_a_log_tells_what_is_not_over_and_what_nobody_has_foreseen() -> None:
 
 def test_memory_that_grows_steadily_is_told_by_its_ends() -> None:
     """From 104 to 124 MB in a day is a fifth; the first hour, in which processes start, does not count."""
-    looks = [(0.0, 500.0), *((hour / 10, 100.0 + hour / 10) for hour in range(10, 250))]
-    assert growth(looks, since=1.0, until=25.0) == pytest.approx(123.0 / 103.0, rel=0.01)
+    looks = [Look(0.0, 500.0, 1), *(Look(hour / 10, 100.0 + hour / 10, 1) for hour in range(10, 250))]
+    assert growth(looks, settling=1.0) == pytest.approx(123.0 / 103.0, rel=0.01)
+
+
+def test_the_memory_of_a_process_that_a_fault_has_ended_is_not_compared_with_the_next_ones() -> None:
+    """One of 100 MB for 16 hours, and one of 150 for eight: neither has grown; one that grows is seen to."""
+    first = [Look(hour / 10, 100.0, 1) for hour in range(160)]
+    assert growth([*first, *(Look(hour / 10, 150.0, 2) for hour in range(160, 240))], settling=1.0) == 1.0
+    growing = [Look(hour / 10, 100.0 + hour, 2) for hour in range(60, 240)]
+    assert growth([*first[:60], *growing], settling=1.0) > 1.5
