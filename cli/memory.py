@@ -12,7 +12,7 @@ from itertools import count
 _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 ARENAS = 2
 # What is as large gets pages of its own, which go back once it is freed: columns of many rows, matrices of a fit. The
-# series of four weeks of a group, 0.6 MB, come from the heap: pages that are new in each decision take 0.1 ms.
+# series of a group, 0.6 MB at most, come from the heap, for each decision copies them.
 LARGE_BYTES = 2**20
 # A trim of 600 MB takes some milliseconds.
 TIDY_EVERY_SECONDS = 60.0

@@ -130,7 +130,7 @@ class PrometheusCollector:
             error = self._silence(group, known, now=now)
             errors += [] if error is None else [error]
         self._learn_storing(expected)
-        return Collected(samples=tuple(samples), errors=(*self._unknown, *errors), due_at=self._due_at())
+        return Collected(samples=tuple(samples), errors=(*self._unknown, *errors), due_at=self._due_at(found.topics))
 
     def _learn_storing(self, expected: Sequence[bool]) -> None:
         """Learn how long scrapes take to be stored, of those that were expected in this round: which of them came."""
@@ -138,15 +138,17 @@ class PrometheusCollector:
             factor = _SOONER if 2 * sum(expected) > len(expected) else _LATER
             self._stored_seconds = min(max(factor * self._stored_seconds, _LEAST_STORED_SECONDS), _MOST_STORED_SECONDS)
 
-    def _due_at(self) -> datetime | None:
-        """When a round finds scrapes youngest, in the mean of the groups, to 0.5 s; None while none was scraped.
+    def _due_at(self, groups: Iterable[str]) -> datetime | None:
+        """When a round finds scrapes youngest, in the mean of these groups, to 0.5 s; None before two scrapes of one.
 
         >>> ours = PrometheusCollector("http://prometheus:9090", cluster="prod", settings={})
         >>> ours._groups = {f"group-{second}": _Known(next_at=second) for second in (3.0, 3.5, 12.0)}
-        >>> ours._due_at().second, ours._due_at().microsecond
+        >>> due_at = ours._due_at(ours._groups)
+        >>> due_at.second, due_at.microsecond
         (4, 500000)
         """
-        next_at = np.array([known.next_at for known in self._groups.values() if math.isfinite(known.next_at)])
+        next_at = np.array([self._groups[group].next_at for group in groups])
+        next_at = next_at[np.isfinite(next_at)]
         if not len(next_at):
             return None
         due = np.arange(0.0, BASE_INTERVAL_SECONDS, 0.5)

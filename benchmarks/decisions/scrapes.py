@@ -1,8 +1,8 @@
 """What it costs to see a group through Prometheus: the same load, day and world, read from Kafka and from scrapes.
 
 A scrape shows the group as it was some seconds before the round that reads it: one, where it is stored at once, as
-rounds come when scrapes are due. Where scrapes are more than 15 s apart,
-rows between two of them are on the line between their offsets, as the live collector writes them.
+rounds come when scrapes are due. Where scrapes are more than 15 s apart, rows between two of them are on the line
+between their offsets, as the live collector writes them.
 
     python -m benchmarks.decisions.scrapes --hours 24
 """

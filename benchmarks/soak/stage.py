@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,9 +150,9 @@ class Stage:
         for child in psutil.Process(self.up.pid).children():
             with suppress(psutil.Error):
                 below = child.children(recursive=True)
-                machines = [each for each in below if each.name() == "java"]
                 # What a JVM starts is a copy of it for a moment, and shares half of its memory with it.
-                machines += [each for machine in machines for each in machine.children(recursive=True)]
+                started = [[each, *each.children(recursive=True)] for each in below if each.name() == "java"]
+                machines = list(dict.fromkeys(chain.from_iterable(started)))
                 if machines:
                     found.setdefault("Spark's JVM", []).extend(machines)
                     found.setdefault("Spark's Python", []).extend(

@@ -162,14 +162,15 @@ class FeatureTable:
         A read looks through the parts of all days, whether it takes one group from them or twenty.
         """
         for names in self._turns(groups, rows_at_once=_ROWS_AT_ONCE, since=since, until=until):
-            table, bounds = _by_group(self._of_groups(names, since=since, until=until), names)
+            table = self._of_groups(names, since=since, until=until)
+            order, bounds = _by_group(table, names)
             rows: list[GroupInterval] = []
             first = 0
             for place, name in enumerate(names):
                 begin, end = bounds[place], bounds[place + 1]
                 if end > first + len(rows):
                     few = int(np.searchsorted(bounds, begin + _OBJECTS_AT_ONCE, side="right")) - 1
-                    first, rows = begin, rows_of(table.slice(begin, bounds[max(few, place + 1)] - begin))
+                    first, rows = begin, rows_of(table.take(order[begin : bounds[max(few, place + 1)]]))
                 yield name, rows[begin - first : end - first]
 
     def condensed_in_turn(
@@ -178,9 +179,9 @@ class FeatureTable:
         """The past of each of these groups, with rows of `newest` before the newest one, and minutes before these."""
         for names in self._turns(groups, rows_at_once=_COLUMNS_AT_ONCE, since=since, until=until):
             table = self._of_groups(names, since=since, until=until)
-            for cluster, group in names:
-                of_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-                yield (cluster, group), condensed(table.filter(of_group), newest=newest)
+            order, bounds = _by_group(table, names)
+            for name, begin, end in zip(names, bounds, bounds[1:], strict=False):
+                yield name, condensed(table.take(order[begin:end]), newest=newest)
 
     def _turns(
         self, groups: Sequence[tuple[str, str]], *, rows_at_once: int, since: datetime, until: datetime
@@ -421,17 +422,16 @@ def _tells(table: pa.Table) -> NDArray[np.bool_]:
     return tells
 
 
-def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[pa.Table, Sequence[int]]:
-    """The rows of these groups, one group after the other, each in the order of the table, and where each begins.
+def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Sequence[int]]:
+    """The places of the rows of these groups, one group after the other, each in the order of the table.
 
-    The last bound is where the last group ends.
+    And where each group begins among these places; the last bound is where the last group ends.
     """
     names = pc.binary_join_element_wise(table["cluster"], table["group"], "\0")
     places = pc.index_in(names, value_set=pa.array(["\0".join(group) for group in groups], names.type))
     place_of_row = places.fill_null(len(groups)).to_numpy()
     order = np.argsort(place_of_row, kind="stable")
-    bounds = np.searchsorted(place_of_row[order], np.arange(len(groups) + 1))
-    return table.take(order[: bounds[-1]]), bounds.tolist()
+    return order, np.searchsorted(place_of_row[order], np.arange(len(groups) + 1)).tolist()
 
 
 def rows_of(table: pa.Table) -> list[GroupInterval]:

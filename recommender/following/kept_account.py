@@ -55,8 +55,8 @@ _ROWS_OF_A_DAY = SLOTS * SLOT_SECONDS // 15
 class CountedRows:
     """Counted rows, oldest first, those without plans before the others: 34 B each, where an object takes 240.
 
-    The 0.2 MB of a day are taken at once, so that a group takes at its first decision what it takes from the next day
-    on; tables that grew left holes of all sizes in the memory of a service of many groups.
+    The 0.2 MB of a day are taken at once, so that a group takes what it takes from the next day on as soon as its
+    capacity is known; tables that grew left holes of all sizes in the memory of a service of many groups.
     """
 
     def __init__(self) -> None:

@@ -218,6 +218,27 @@ def test_a_group_scraped_away_from_the_others_does_not_delay_them(
     assert due_at.timestamp() % 15 == 5
 
 
+def test_a_group_that_is_gone_has_no_say_in_when_rounds_come(
+    memory: MemoryPrometheus, collector: PrometheusCollector
+) -> None:
+    """Two groups of three were scraped at second 4 until noon; ten minutes later the third one's phase alone counts."""
+
+    def scrape(name: str, second: int) -> None:
+        text = offsets_text([1000 + second], [1000 + second], members=1, group=name).replace("orders-in", name)
+        memory.scrape(text, at=NOON_SECONDS + second, instance=f"{name}:9308")
+
+    for second in (4, 19):
+        scrape("a", second)
+        scrape("b", second)
+        scrape("c", second + 7)
+        round_at(collector, second + 10)
+    for second in range(41, 902, 15):
+        scrape("c", second)
+        due_at = round_at(collector, second + 2).due_at
+    assert due_at is not None
+    assert due_at.timestamp() % 15 == 12
+
+
 def test_the_same_scrape_is_not_two_samples(memory: MemoryPrometheus, collector: PrometheusCollector) -> None:
     """With a scrape each minute, three of four rounds have neither samples nor errors."""
     for second in (0, 60):

@@ -71,6 +71,20 @@ def test_a_ramp_is_met_before_it_arrives(history: MakeHistory, forecast: MakeFor
     assert advice.due_replicas(now=NOW) == 8
 
 
+def test_what_was_observed_is_as_of_the_decision_at_the_latest(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """A scrape may be read eight seconds before the end of the 15 s that its row stands for; older rows keep theirs."""
+    rows, ahead = history(6000.0), forecast([6000.0])
+    for decided_at, as_of in (
+        (NOW - timedelta(seconds=8), NOW - timedelta(seconds=8)),
+        (NOW + timedelta(seconds=5), NOW),
+    ):
+        advice = recommend(rows, ahead, profile, DecisionSettings(), previous=None, now=decided_at)
+        assert isinstance(advice, Recommendation)
+        assert advice.observed.as_of == as_of
+
+
 def test_a_long_valley_gives_replicas_back_and_has_its_break_even(
     history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
 ) -> None:
