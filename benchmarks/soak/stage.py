@@ -47,6 +47,7 @@ CYCLE_SECONDS, FRESHNESS_SECONDS = 5, 600
 _LOOK_SECONDS = 5.0
 _START_SECONDS, _TO_END_SECONDS = 900.0, 60.0
 _READERS = 2
+_SHOWN_LINES = 20
 _ALIVE = "alive"
 _PAUSE_SECONDS = 0.25
 _ANSWERS = frozenset({"200", "404", "503", _ALIVE})
@@ -193,7 +194,7 @@ def staged(folder: Path, *, groups: int, rate: float, past: timedelta) -> Iterat
             started[name] = ends.enter_context(_running(command, folder / f"{name}.log", clock, server.url()))
         engine = sa.create_engine(server.url(), pool_pre_ping=True, connect_args={"connect_timeout": 2})
         ends.callback(engine.dispose)
-        _until(lambda: _address_in(folder / "up.log"), started)
+        _until(lambda: _address_in(folder / "up.log"), started, folder)
         stage = Stage(
             clock=clock,
             broker=broker,
@@ -206,7 +207,7 @@ def staged(folder: Path, *, groups: int, rate: float, past: timedelta) -> Iterat
             url=_address_in(folder / "up.log"),
             engine=engine,
         )
-        _until(lambda: len(stage.advised()) == len(fleet.names), started)
+        _until(lambda: len(stage.advised()) == len(fleet.names), started, folder)
         yield stage
 
 
@@ -312,13 +313,14 @@ def _running(words: Sequence[str], log: Path, clock: Clock, store_url: str) -> "
             process.wait()
 
 
-def _until(holds: Callable[[], object], started: "dict[str, subprocess.Popen[bytes]]") -> None:
+def _until(holds: Callable[[], object], started: "dict[str, subprocess.Popen[bytes]]", logs: Path) -> None:
     """Check repeatedly, while all processes live. Errors: TimeoutError, RuntimeError."""
     until = time.monotonic() + _START_SECONDS
     while not holds():
         ended = [name for name, process in started.items() if process.poll() is not None]
         if ended:
-            message = f"lagcast {ended[0]} ended before the soak began"
+            last = "\n".join((logs / f"{ended[0]}.log").read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
+            message = f"lagcast {ended[0]} ended before the soak began; the end of its log:\n{last}"
             raise RuntimeError(message)
         if time.monotonic() > until:
             message = f"not each group had advice within {_START_SECONDS:.0f} s"
