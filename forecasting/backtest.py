@@ -105,7 +105,6 @@ def history_of(rates: FloatArray, *, end_at: datetime, cluster: str = "trace", g
         group=group,
         end_at=end_at,
         produce_messages_per_second=read_only(rates),
-        peak_messages_per_second=unknown,
         consume_messages_per_second=unknown,
         lag_messages=unknown,
         members=unknown,

@@ -98,15 +98,13 @@ class History:
     Shapes: the series have one value per minute; value i covers the minute that ends at `end_at - (len - 1 - i)
     minutes`. Their lengths are equal, but for a past of more than eight days, of which only the produce rate is known.
     Units are in the names. NaN marks a minute without data; it never leaves these arrays. `recent` holds the base rows
-    of the last 15 minutes, oldest first. Arrays are read-only. `peak_messages_per_second` is, per minute, the highest
-    base-interval rate inside it, which a minute's mean hides.
+    of the last 15 minutes, oldest first. Arrays are read-only.
     """
 
     cluster: str
     group: str
     end_at: datetime
     produce_messages_per_second: FloatArray
-    peak_messages_per_second: FloatArray
     consume_messages_per_second: FloatArray
     lag_messages: FloatArray
     members: FloatArray
@@ -133,7 +131,6 @@ class History:
         return replace(
             self,
             produce_messages_per_second=part_of(self.produce_messages_per_second),
-            peak_messages_per_second=part_of(self.peak_messages_per_second),
             consume_messages_per_second=part_of(self.consume_messages_per_second),
             lag_messages=part_of(self.lag_messages),
             members=part_of(self.members),
@@ -145,7 +142,7 @@ class History:
 class PackedHistory(NamedTuple):
     """A `History` as it is kept: its series in half the memory, to 6e-8 of each value. Read-only, for any thread.
 
-    Shapes: `produced` (1, minutes) and `others` (6, minutes), the series in the order of their fields.
+    Shapes: `produced` (1, minutes) and `others` (5, minutes), the series in the order of their fields.
     """
 
     cluster: str
@@ -158,13 +155,12 @@ class PackedHistory(NamedTuple):
     def unpacked(self) -> History:
         """The history, for which 0.9 MB are copied where it has four weeks."""
         (produce,), others = self.produced.astype(np.float64), self.others.astype(np.float64)
-        peak, consume, lag, members, in_rebalance, busy = map(read_only, others)
+        consume, lag, members, in_rebalance, busy = map(read_only, others)
         return History(
             cluster=self.cluster,
             group=self.group,
             end_at=self.end_at,
             produce_messages_per_second=read_only(produce),
-            peak_messages_per_second=peak,
             consume_messages_per_second=consume,
             lag_messages=lag,
             members=members,
@@ -176,7 +172,7 @@ class PackedHistory(NamedTuple):
 
 # Of the produce rate forecasters know weeks. Of the rest a week of members is used, and the last day that is known.
 PRODUCE_MINUTES, OTHER_MINUTES = 28 * 1440, 8 * 1440
-_OTHERS = ("peak", "consume", "lag", "members", "in_rebalance", "busy")
+_OTHERS = ("consume", "lag", "members", "in_rebalance", "busy")
 _RECENT_SECONDS = 900
 # Room beyond the length kept: the window of a full buffer moves four times a day.
 _SPARE_MINUTES = 360
@@ -286,7 +282,7 @@ class _Minutes:
 
     def __init__(self, series: int, *, most: int) -> None:
         self._most = most
-        # Grows with the known minutes: 0.44 MB in all for four weeks, and most of a thousand groups may be an hour old.
+        # Grows with the known minutes: 0.39 MB in all for four weeks, and most of a thousand groups may be an hour old.
         self._values = np.empty((series, 0), np.float32)
         self._filled = 0
 
@@ -327,11 +323,9 @@ def _minute_ending(instant: datetime) -> int:
 
 
 def _minute_values(rows: list[GroupInterval]) -> tuple[float, ...]:
-    produced = [row.produce_messages_per_second for row in rows if row.produce_messages_per_second is not None]
     last = rows[-1]
     return (
         _weighted_mean([(row.produce_messages_per_second, row.interval_seconds) for row in rows]),
-        max(produced) if produced else nan,
         _weighted_mean([(row.consume_messages_per_second, row.interval_seconds) for row in rows]),
         nan if last.lag_messages is None else last.lag_messages,
         nan if last.members is None else float(last.members),
@@ -366,11 +360,9 @@ def _minutes_of(rows: IntervalArrays) -> tuple[NDArray[np.int64], FloatArray]:
         with np.errstate(invalid="ignore", divide="ignore"):
             return _sums(np.where(known, values, 0.0) * weight, first, last) / _sums(weight, first, last)
 
-    produced = rows.produce_messages_per_second
     return minute[first], np.stack(
         [
-            mean(produced),
-            np.fmax.reduceat(produced, first),
+            mean(rows.produce_messages_per_second),
             mean(rows.consume_messages_per_second),
             rows.lag_messages[last],
             rows.members[last],

@@ -71,12 +71,8 @@ def nonsense(forecast: Forecast, history: History) -> ForecasterFailure | None:
     lowest, highest = float(paths.min()), float(paths.max())
     if lowest < 0.0:
         return ForecasterFailure(f"it forecast {lowest:,.0f} messages/s, less than none")
-    # Minutes are known for longer than the peaks in them.
-    known = [
-        series[np.isfinite(series)]
-        for series in (history.produce_messages_per_second, history.peak_messages_per_second)
-    ]
-    seen = max(LEAST_HIGHEST_MESSAGES_PER_SECOND, *(float(series.max(initial=0.0)) for series in known))
+    rates = history.produce_messages_per_second
+    seen = max(LEAST_HIGHEST_MESSAGES_PER_SECOND, float(rates[np.isfinite(rates)].max(initial=0.0)))
     if highest > ABSURD_FACTOR * seen:
         return ForecasterFailure(
             f"it forecast {highest:,.0f} messages/s where {seen:,.0f} is the most that was ever seen"

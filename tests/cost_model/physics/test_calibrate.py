@@ -30,7 +30,6 @@ def _history(
         group="orders",
         end_at=datetime(2026, 1, 5, 12, tzinfo=UTC),
         produce_messages_per_second=consumed,
-        peak_messages_per_second=consumed,
         consume_messages_per_second=consumed,
         lag_messages=60.0 * consumed * behind,
         members=members,

@@ -40,7 +40,6 @@ def inputs(
 def packed(history: History) -> PackedHistory:
     """The history as a session keeps it."""
     others = (
-        history.peak_messages_per_second,
         history.consume_messages_per_second,
         history.lag_messages,
         history.members,

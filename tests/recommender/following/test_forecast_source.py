@@ -61,12 +61,7 @@ class Given:
 
 def until(minutes: int) -> History:
     """The load, up to so many minutes after NOW."""
-    return observed(jumps()[: MINUTES + minutes], NOW + timedelta(minutes=minutes))
-
-
-def observed(rates: FloatArray, end_at: datetime) -> History:
-    """A history of these rates, none of which a minute's mean hides."""
-    return replace(history_of(rates, end_at=end_at), peak_messages_per_second=rates)
+    return history_of(jumps()[: MINUTES + minutes], end_at=NOW + timedelta(minutes=minutes))
 
 
 def source(forecaster: Given, caller: Caller = call) -> ForecastSource:
@@ -127,7 +122,7 @@ def test_c17_a_forecast_that_has_become_wrong_is_left_at_the_next_proof() -> Non
 def test_a_young_history_proves_nothing_and_its_forecast_is_used() -> None:
     """Below two days there is no season to learn: the production forecaster is persistence there."""
     beside = source(Given())
-    young = observed(jumps()[MINUTES - 600 : MINUTES], NOW)
+    young = history_of(jumps()[MINUTES - 600 : MINUTES], end_at=NOW)
     assert models(beside.forecasts(young))[0] == "given"
 
 
