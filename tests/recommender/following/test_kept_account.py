@@ -129,7 +129,7 @@ def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple
     for gap, in_slot in days:
         slot += gap
         for _ in range(in_slot):
-            each = CountedRow(15.0, 0.1 * count, count % 22 - 1, 120.0, 0.0, slot, decided=count >= before)
+            each = CountedRow(15.0, 0.125 * count, count % 22 - 1, 120.0, 0.0, slot, decided=count >= before)
             rows.append(each)
             known.append(each)
             count += 1
@@ -140,6 +140,17 @@ def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple
     assert rows.without_plans() == sum(not each.decided for each in known)
     for one in range(slot - 3, slot + 1):
         assert rows.decided_in(one) == tuple(each for each in known if each.decided and each.slot == one)
+
+
+@given(rate=st.floats(0.0, 1e9), late=st.floats(0.0, 1e12))
+def test_rates_and_costs_of_a_row_are_remembered_to_a_ten_millionth(rate: float, late: float) -> None:
+    """Whatever they are; and what has been through the table once comes out of it unchanged."""
+    rows, again = CountedRows(), CountedRows()
+    rows.append(CountedRow(15.0, rate, -1, 120.0, late, 1_964_000, decided=True))
+    (found,) = rows.decided_in(1_964_000)
+    assert (found.rate, found.late_messages) == pytest.approx((rate, late), rel=1e-7)
+    again.append(found)
+    assert again.decided_in(1_964_000) == (found,)
 
 
 def test_a_day_of_rows_needs_no_more_memory_than_the_first_one() -> None:
