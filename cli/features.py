@@ -64,7 +64,7 @@ def _follow(samples: Path, out: Path, *, has_span: bool) -> int:
     with (
         talk.running(),
         stopped_by_signals() as stop,
-        spark_beside(talk, log_path=settings_of().state_dir / "spark.log") as starting,
+        spark_beside(talk, log_path=settings_of().state_dir / "spark.log", is_lasting=True) as starting,
     ):
         spark = starting.result()
         from spark_features.stream import follow_features

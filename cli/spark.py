@@ -29,17 +29,20 @@ Master = Annotated[
 
 
 @contextmanager
-def spark_beside(talk: Talk, *, log_path: Path, master: str | None = None) -> Iterator["Future[SparkSession]"]:
+def spark_beside(
+    talk: Talk, *, log_path: Path, master: str | None = None, is_lasting: bool = False
+) -> Iterator["Future[SparkSession]"]:
     """A Spark session that starts in its own thread while the block runs; it is stopped when the block ends.
 
-    It runs on the cluster `master`, without one on this machine, and under spark-submit where that says.
+    It runs on the cluster `master`, without one on this machine, and under spark-submit where that says. One that
+    `is_lasting` runs for months, in as little memory as it needs.
     Errors: InputError for a `master` under spark-submit.
     """
     if master is not None and is_submitted():
         message = f"--master {master}: under spark-submit its own --master says where the job runs; leave this one out"
         raise InputError(message)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as thread:
-        starting = thread.submit(_started, talk, log_path, master)
+        starting = thread.submit(_started, talk, log_path, master, is_lasting=is_lasting)
         try:
             yield starting
         finally:
@@ -77,7 +80,7 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _started(talk: Talk, log_path: Path, master: str | None) -> "SparkSession":
+def _started(talk: Talk, log_path: Path, master: str | None, *, is_lasting: bool) -> "SparkSession":
     if is_submitted():
         from spark_features.session import submitted_session
 
@@ -91,6 +94,8 @@ def _started(talk: Talk, log_path: Path, master: str | None) -> "SparkSession":
             talk.line(f"    {note}")
         from spark_features.session import spark_session
 
-        session = spark_session("lagcast", java=java, master=master or "local[*]", log_path=log_path)
+        session = spark_session(
+            "lagcast", java=java, master=master or "local[*]", log_path=log_path, is_lasting=is_lasting
+        )
         stage.note = f"{session.version} {session.sparkContext.master}, Java {java.version} ({java.source})"
     return session

@@ -204,7 +204,7 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
     log_to_stderr()
     _silence_pyspark()
     talk = Talk()
-    with spark_beside(talk, log_path=log_path) as starting:
+    with spark_beside(talk, log_path=log_path, is_lasting=True) as starting:
         while True:
             try:
                 order: Order = pipe.recv()

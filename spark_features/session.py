@@ -37,17 +37,36 @@ _QUIET: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
+    # What its web page would show of past jobs, of which a thousand are remembered by default, page or not.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "100",
+    "spark.ui.dagGraph.retainedRootRDDs": "20",
+    "spark.sql.ui.retainedExecutions": "5",
 }
+# Short jobs on few cores do not profit from the background threads of the default, G1.
+_FOR_A_JOB = "-XX:+UseParallelGC"
+# The parallel collector lets a heap grow to its limit and keeps it; this one keeps a fifth to two fifths of it free.
+_FOR_MONTHS = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+# What threads of the JVM allocate in C; by default each of its some hundred threads has a share of sixteen arenas.
+_ARENAS_OF_THE_JVM = "2"
 
 
 def spark_session(
-    app_name: str, *, java: JavaRuntime, master: str = "local[*]", memory: str = "2g", log_path: Path
+    app_name: str,
+    *,
+    java: JavaRuntime,
+    master: str = "local[*]",
+    memory: str = "2g",
+    log_path: Path,
+    is_lasting: bool = False,
 ) -> SparkSession:
     """The running session, or a new one: 2-5 s. All output of the JVM goes to `log_path`, never to stderr.
 
     `master` is Spark's; of a cluster, its workers have to reach this machine by its name. `memory` is the driver's heap
-    in Java's notation. Sets JAVA_HOME, and PYSPARK_PYTHON if it is not set, in the
-    environment of this process, from which Spark's launcher and its workers read them.
+    in Java's notation; a session that `is_lasting` gives back what it does not need of it. Sets JAVA_HOME, and
+    PYSPARK_PYTHON and MALLOC_ARENA_MAX if they are not set, in the environment of this process, from which Spark's
+    launcher and its workers read them.
     Errors: JavaError if the JVM does not start, with its last line of output.
     """
     if SparkContext._active_spark_context is not None:  # noqa: SLF001  (read from the class; sessions are per thread)
@@ -59,8 +78,8 @@ def spark_session(
     conf.setAll([*SQL_SETTINGS.items(), *_QUIET.items(), ("spark.driver.memory", memory)])
     if master.startswith("local"):
         conf.setAll([*_LOOPBACK.items()])
-    # The parallel collector: short jobs on few cores do not profit from G1's background threads.
-    conf.set("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
+    conf.set("spark.driver.extraJavaOptions", _FOR_MONTHS if is_lasting else _FOR_A_JOB)
+    os.environ.setdefault("MALLOC_ARENA_MAX", _ARENAS_OF_THE_JVM)
     log_path.parent.mkdir(parents=True, exist_ok=True)
     # A process has one JVM: after `stop()` the next session runs in the existing one.
     if SparkContext._gateway is None:  # noqa: SLF001  (without it PySpark starts a JVM that inherits our stderr)
