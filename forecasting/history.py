@@ -76,7 +76,7 @@ def intervals_from_columns(columns: Mapping[str, Sequence[object]]) -> list[Grou
 
 
 class IntervalArrays(NamedTuple):
-    """Base rows of one group in order of time, as far as minutes are made of them; unknown values are NaN.
+    """Base rows of one group in order of time, as far as `minutes_of` reads them; unknown values are NaN.
 
     Shapes: (rows,) each. `ends_us`: microseconds since 1970, as integers.
     """
@@ -89,6 +89,17 @@ class IntervalArrays(NamedTuple):
     members: FloatArray
     in_rebalance: FloatArray
     busy_ratio: FloatArray
+
+
+class Minutes(NamedTuple):
+    """What base rows say of whole minutes, of each group's oldest first; minutes without a row are left out.
+
+    Shapes: `ends` (minutes,), in minutes since 1970, and `values` (6, minutes): the produce rate, then the series of
+    `History` in the order of its fields. Unknown values are NaN.
+    """
+
+    ends: NDArray[np.int64]
+    values: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,21 +209,20 @@ class HistoryBuffer:
         self._open: list[GroupInterval] = []
         self._recent: deque[GroupInterval] = deque()
 
-    def begin(self, rows: IntervalArrays) -> None:
-        """Take rows of whole minutes, before the first `append`, which gives the same but takes 25 times as long.
+    def begin(self, past: Minutes) -> None:
+        """Take minutes before the first `append`, which gives the same of their rows.
 
         Errors: ValueError where rows are known already.
         """
         if self._last_minute is not None or self._open:
             message = f"the history of {self.cluster}/{self.group} has begun already"
             raise ValueError(message)
-        if not rows.ends_us.size:
+        if not past.ends.size:
             return
-        minutes, values = _minutes_of(rows)
-        first, last = int(minutes[0]), int(minutes[-1])
-        for series, of_series in ((self._produced, values[:1]), (self._others, values[1:])):
-            dense = np.full((len(of_series), last - first + 1), np.nan)
-            dense[:, minutes - first] = of_series
+        first, last = int(past.ends[0]), int(past.ends[-1])
+        for series, of_series in ((self._produced, past.values[:1]), (self._others, past.values[1:])):
+            dense = np.full((len(of_series), last - first + 1), np.nan, np.float32)
+            dense[:, past.ends - first] = of_series
             series.begin(dense)
         self._last_minute = last
 
@@ -261,8 +271,8 @@ class HistoryBuffer:
             raise ValueError(message)
 
     def _forget(self) -> None:
-        self._produced = _Minutes(1, most=self._produce_minutes)
-        self._others = _Minutes(len(_OTHERS), most=self._other_minutes)
+        self._produced = _Series(1, most=self._produce_minutes)
+        self._others = _Series(len(_OTHERS), most=self._other_minutes)
 
     def _close(self) -> None:
         rows, self._open = self._open, []
@@ -277,7 +287,7 @@ class HistoryBuffer:
         self._last_minute = minute
 
 
-class _Minutes:
+class _Series:
     """The last minutes of some series, `most` of them."""
 
     def __init__(self, series: int, *, most: int) -> None:
@@ -293,9 +303,9 @@ class _Minutes:
         values.setflags(write=False)
         return values
 
-    def begin(self, values: FloatArray) -> None:
+    def begin(self, values: NDArray[np.float32]) -> None:
         """Take these minutes (series, minutes) as the first ones."""
-        self._values = values[:, -self._most :].astype(np.float32)
+        self._values = values[:, -self._most :].copy()
         self._filled = self._values.shape[1]
 
     def append(self, values: Sequence[float], *, gap: int) -> None:
@@ -338,17 +348,16 @@ def _weighted_mean(values: list[tuple[float | None, int]]) -> float:
     total, weight = 0.0, 0
     for value, seconds in values:
         if value is not None:
-            # One after the other, as `_minutes_of` adds: `sum` of newer Pythons rounds otherwise.
+            # One after the other, as `minutes_of` adds: `sum` of newer Pythons rounds otherwise.
             total += value * seconds
             weight += seconds
     return total / weight if weight else nan
 
 
-def _minutes_of(rows: IntervalArrays) -> tuple[NDArray[np.int64], FloatArray]:
-    """The minutes that these rows make, as numbers since 1970, and their values (series, minutes).
-
-    Every value is that of `_minute_values` to its last bit.
-    """
+def minutes_of(rows: IntervalArrays) -> Minutes:
+    """The minutes that these rows make, all of each; as `HistoryBuffer.append` makes them, in a 25th of the time."""
+    if not rows.ends_us.size:
+        return Minutes(np.zeros(0, np.int64), np.zeros((1 + len(_OTHERS), 0), np.float32))
     minute = -(-rows.ends_us // (MINUTE_SECONDS * 1_000_000))
     first = np.flatnonzero(np.diff(minute, prepend=minute[0] - 1))
     last = np.append(first[1:], minute.size) - 1
@@ -360,7 +369,7 @@ def _minutes_of(rows: IntervalArrays) -> tuple[NDArray[np.int64], FloatArray]:
         with np.errstate(invalid="ignore", divide="ignore"):
             return _sums(np.where(known, values, 0.0) * weight, first, last) / _sums(weight, first, last)
 
-    return minute[first], np.stack(
+    values = np.stack(
         [
             mean(rows.produce_messages_per_second),
             mean(rows.consume_messages_per_second),
@@ -370,6 +379,7 @@ def _minutes_of(rows: IntervalArrays) -> tuple[NDArray[np.int64], FloatArray]:
             mean(rows.busy_ratio),
         ]
     )
+    return Minutes(minute[first], values.astype(np.float32))
 
 
 def _sums(values: FloatArray, first: NDArray[np.int64], last: NDArray[np.int64]) -> FloatArray:

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from forecasting.forecast import Forecast
-from forecasting.history import GroupInterval, IntervalArrays
+from forecasting.history import GroupInterval, Minutes
 from forecasting.refusal import RefusalReason
 from recommender.concern import Urgency, urgency_of
 from recommender.deciding.hold import Hold, HoldScope
@@ -103,7 +103,7 @@ class Condensed(NamedTuple):
     `telling` are the rows of the older part at which members, partitions or what Kafka says of the group changed.
     """
 
-    before: IntervalArrays | None
+    before: Minutes | None
     telling: Sequence[GroupInterval]
     rows: Sequence[GroupInterval]
 

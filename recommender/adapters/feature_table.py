@@ -22,7 +22,14 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 from numpy.typing import NDArray
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, GROUP_INTERVALS, Kind
-from forecasting.history import MINUTE_SECONDS, GroupInterval, IntervalArrays, intervals_from_columns
+from forecasting.history import (
+    MINUTE_SECONDS,
+    GroupInterval,
+    IntervalArrays,
+    Minutes,
+    intervals_from_columns,
+    minutes_of,
+)
 from forecasting.units import FloatArray
 from recommender.borders import Borders
 from recommender.instants import MOST_AHEAD
@@ -50,6 +57,15 @@ _TOLD = (
     *("streams", "commit_interval_seconds", "session_timeout_seconds", "rebalance_timeout_seconds"),
     "consumer_heartbeat_seconds",
 )
+# Of rows that become minutes nobody reads these; they are a third of what a read of the others takes.
+_UNREAD_OF_MINUTES = (
+    "lag_seconds",
+    "worst_lag_seconds",
+    "worst_partition",
+    "partition_skew_ratio",
+    "busiest_partition",
+)
+_NAMES_OF_MINUTES = tuple(name for name in _NAMES if name not in _UNREAD_OF_MINUTES)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -62,7 +78,10 @@ _GONE_AFTER = timedelta(days=1)
 _TRIED_AGAIN_AFTER_VERSIONS = 20
 # Rows of several groups that are held at once as columns. Each read decodes whole row groups, of some 200,000 rows of a
 # day, however few of their groups it takes.
-_ROWS_AT_ONCE, _COLUMNS_AT_ONCE = 100_000, 500_000
+_ROWS_AT_ONCE = 100_000
+# Groups of which a day is held at once as columns, 5,760 rows each at most. Their month is read in 6 s, and they are
+# opened in 8: of more, a cycle would not open all that it has read.
+_GROUPS_AT_ONCE = 12
 # As objects, of some 0.9 kB each: what is allocated between them, and stays, keeps their memory from being given back.
 _OBJECTS_AT_ONCE = 5_000
 # A table whose manifest changes during this many reads in a row is being written faster than it can be read.
@@ -161,7 +180,7 @@ class FeatureTable:
 
         A read looks through the parts of all days, whether it takes one group from them or twenty.
         """
-        for names in self._turns(groups, rows_at_once=_ROWS_AT_ONCE, since=since, until=until):
+        for names in self._turns(groups, since=since, until=until):
             table = self._of_groups(names, since=since, until=until)
             order, bounds = _by_group(table, names)
             rows: list[GroupInterval] = []
@@ -176,26 +195,41 @@ class FeatureTable:
     def condensed_in_turn(
         self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
     ) -> Iterator[tuple[tuple[str, str], Condensed]]:
-        """The past of each of these groups, with rows of `newest` before the newest one, and minutes before these."""
-        for names in self._turns(groups, rows_at_once=_COLUMNS_AT_ONCE, since=since, until=until):
-            table = self._of_groups(names, since=since, until=until)
-            order, bounds = _by_group(table, names)
-            for name, begin, end in zip(names, bounds, bounds[1:], strict=False):
-                yield name, condensed(table.take(order[begin:end]), newest=newest)
+        """The past of each of these groups, with rows of `newest` before the newest one, and minutes before these.
+
+        Many groups are read at once, a day after the other, of which only the minutes are kept.
+        """
+        days = _days_back(since=since, until=until)
+        for place in range(0, len(groups), _GROUPS_AT_ONCE):
+            names = groups[place : place + _GROUPS_AT_ONCE]
+            pasts = [_Condensing(newest) for _ in names]
+            for begins_at, ends_at in days:
+                is_of_minutes = all(past.is_cut_before(ends_at) for past in pasts)
+                columns = _NAMES_OF_MINUTES if is_of_minutes else _NAMES
+                table = self._of_groups(names, since=begins_at, until=ends_at, columns=columns)
+                order, bounds = _by_group(table, names)
+                for past, begin, end in zip(pasts, bounds, bounds[1:], strict=False):
+                    past.take(table.take(order[begin:end]))
+            for name, past in zip(names, pasts, strict=True):
+                yield name, past.whole()
 
     def _turns(
-        self, groups: Sequence[tuple[str, str]], *, rows_at_once: int, since: datetime, until: datetime
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime
     ) -> Iterator[Sequence[tuple[str, str]]]:
-        """The groups, as many in each turn as have so many base rows together, if groups are alike; at least one."""
+        """The groups, as many in each turn as have `_ROWS_AT_ONCE` together, if groups are alike; at least one."""
         wanted, may_hold = _within(since=since, until=until, interval_seconds=BASE_INTERVAL_SECONDS)
         rows = self._read(may_hold, lambda files: int(files.count_rows(filter=wanted)))
-        at_once = max(1, rows_at_once * len(groups) // max(1, rows))
+        at_once = max(1, _ROWS_AT_ONCE * len(groups) // max(1, rows))
         return (groups[begin : begin + at_once] for begin in range(0, len(groups), at_once))
 
-    def _of_groups(self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime) -> pa.Table:
+    def _of_groups(
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime, columns: Sequence[str] = _NAMES
+    ) -> pa.Table:
         """Base rows in order of time, perhaps with those of groups of the same names in other clusters."""
         wanted = pc.field("group").isin(sorted({group for _, group in groups}))
-        return self._intervals(wanted, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until)
+        return self._intervals(
+            wanted, interval_seconds=BASE_INTERVAL_SECONDS, since=since, until=until, columns=columns
+        )
 
     def _intervals(
         self,
@@ -204,11 +238,12 @@ class FeatureTable:
         interval_seconds: int,
         since: datetime | None,
         until: datetime | None,
+        columns: Sequence[str] = _NAMES,
     ) -> pa.Table:
         """The wanted rows in the order of their ends."""
         lately, may_hold = _within(since=since, until=until, interval_seconds=interval_seconds)
         wanted = wanted if lately is None else wanted & lately
-        return self._table(may_hold, columns=_NAMES, wanted=wanted).sort_by("interval_end_at")
+        return self._table(may_hold, columns=columns, wanted=wanted).sort_by("interval_end_at")
 
     def newest_interval_end_at(self, *, until: datetime | None = None) -> datetime | None:
         """End of the newest base row of any group, or of the newest one no later than `until`; None without rows."""
@@ -388,13 +423,56 @@ def _files(folder: Path) -> list[str]:
 
 def condensed(table: pa.Table, *, newest: timedelta) -> Condensed:
     """A group's past from base rows in order of time, cut at the last whole minute so long before the newest one."""
-    ends_us = table["interval_end_at"].cast(pa.int64()).to_numpy()
-    until_us = (int(ends_us[-1]) - newest // _MICROSECOND) // _MINUTE_US * _MINUTE_US if ends_us.size else 0
-    older = table.slice(0, int(np.searchsorted(ends_us, until_us, side="right")))
-    if not older.num_rows:
-        return Condensed(None, (), rows_of(table))
-    telling = rows_of(older.filter(pa.array(_tells(older))))
-    return Condensed(_arrays_of(older), telling, rows_of(table.slice(older.num_rows)))
+    past = _Condensing(newest)
+    past.take(table)
+    return past.whole()
+
+
+class _Condensing:
+    """A group's past that is condensed while it is read, from its newest rows backwards."""
+
+    def __init__(self, newest: timedelta) -> None:
+        self._newest_us = newest // _MICROSECOND
+        self._cut_us: int | None = None
+        self._rows: list[pa.Table] = []
+        self._minutes: list[Minutes] = []
+        self._telling: list[GroupInterval] = []
+
+    def is_cut_before(self, instant: datetime) -> bool:
+        """True if of all rows that end before this instant only minutes are kept."""
+        return self._cut_us is not None and _instant(self._cut_us) >= instant
+
+    def take(self, table: pa.Table) -> None:
+        """Take rows in order of time, of whole minutes and before all that were taken."""
+        if not table.num_rows:
+            return
+        ends_us = table["interval_end_at"].cast(pa.int64()).to_numpy()
+        if self._cut_us is None:
+            self._cut_us = (int(ends_us[-1]) - self._newest_us) // _MINUTE_US * _MINUTE_US
+        older = table.slice(0, int(np.searchsorted(ends_us, self._cut_us, side="right")))
+        if older.num_rows < table.num_rows:
+            self._rows.insert(0, table.slice(older.num_rows))
+        if older.num_rows:
+            self._minutes.insert(0, minutes_of(_arrays_of(older)))
+            self._telling[:0] = rows_of(older.filter(pa.array(_tells(older))))
+
+    def whole(self) -> Condensed:
+        """All that was taken."""
+        rows = rows_of(pa.concat_tables(self._rows)) if self._rows else []
+        if not self._minutes:
+            return Condensed(None, (), rows)
+        ends, values = zip(*self._minutes, strict=True)
+        return Condensed(Minutes(np.concatenate(ends), np.concatenate(values, axis=1)), self._telling, rows)
+
+
+def _days_back(*, since: datetime, until: datetime) -> list[tuple[datetime, datetime]]:
+    """The days of the table between two instants, the newest first, each as the instants it lies between."""
+    days: list[tuple[datetime, datetime]] = []
+    while until > since:
+        begins_at = max(since, _EPOCH + (until - _MICROSECOND - _EPOCH) // _DAY * _DAY)
+        days.append((begins_at, until))
+        until = begins_at
+    return days
 
 
 def _arrays_of(table: pa.Table) -> IntervalArrays:
@@ -435,8 +513,9 @@ def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[NDArr
 
 
 def rows_of(table: pa.Table) -> list[GroupInterval]:
-    """Row objects from whole columns, in their order."""
-    columns = {name: table[name].to_pylist() for name in _NAMES if name != "interval_end_at"}
+    """Row objects from whole columns, in their order; of columns that were not read nothing is known."""
+    read = set(table.column_names)
+    columns = {name: table[name].to_pylist() if name in read else [None] * table.num_rows for name in _NAMES}
     columns["interval_end_at"] = [_instant(us) for us in table["interval_end_at"].cast(pa.int64()).to_pylist()]
     return intervals_from_columns(columns)
 

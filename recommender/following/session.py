@@ -17,7 +17,7 @@ from cost_model.physics.similar import SimilarGroups
 from forecasting.blend import BlendForecaster
 from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
-from forecasting.history import GroupInterval, History, HistoryBuffer, IntervalArrays, PackedHistory
+from forecasting.history import GroupInterval, History, HistoryBuffer, Minutes, PackedHistory
 from forecasting.refusal import Refusal
 from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
@@ -65,7 +65,7 @@ class Session:
         settings: DecisionSettings,
         history: Iterable[GroupInterval] = (),
         *,
-        before: IntervalArrays | None = None,
+        before: Minutes | None = None,
         forecaster: Forecaster | None = None,
         previous: Recommendation | None = None,
         outcomes: Iterable[GradedMove] = (),

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forecasting.columns import GROUP_INTERVALS
-from forecasting.history import GroupInterval, HistoryBuffer, IntervalArrays, intervals_from_columns
+from forecasting.history import GroupInterval, HistoryBuffer, IntervalArrays, intervals_from_columns, minutes_of
 from forecasting.units import FloatArray
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -203,7 +203,7 @@ def test_a_history_that_begins_with_arrays_is_that_of_their_rows_to_the_last_bit
     boundary = START + timedelta(seconds=60 * (at * cut // 80 // 60))
     older = [each for each in rows if each.interval_end_at <= boundary]
     one, other = (HistoryBuffer("c", "orders", produce_minutes=most, other_minutes=most // 2 + 1) for _ in range(2))
-    other.begin(arrays_of(older))
+    other.begin(minutes_of(arrays_of(older)))
     for each in rows:
         one.append(each)
     for each in rows[len(older) :]:
@@ -232,12 +232,12 @@ def ends_alike(found: FloatArray, expected: FloatArray) -> bool:
 
 
 def test_a_history_begins_once() -> None:
-    """Arrays of a past are taken before the first row, or not at all."""
+    """Minutes of a past are taken before the first row, or not at all."""
     buffer = HistoryBuffer("c", "orders")
-    buffer.begin(arrays_of([]))
+    buffer.begin(minutes_of(arrays_of([])))
     buffer.append(row(60, 1.0))
     with pytest.raises(ValueError, match="has begun already"):
-        buffer.begin(arrays_of([row(120, 1.0)]))
+        buffer.begin(minutes_of(arrays_of([row(120, 1.0)])))
 
 
 def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:

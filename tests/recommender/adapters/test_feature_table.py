@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cost_model.physics.detected import observed_in
 from cost_model.physics.pods import changes_in
 from forecasting.columns import GROUP_INTERVALS
-from forecasting.history import GroupInterval, intervals_from_columns
+from forecasting.history import GroupInterval, Minutes, intervals_from_columns
 from recommender.adapters.feature_table import FeatureTable, FeatureTableError, condensed
 from recommender.borders import Borders, Unit
 from recommender.ports import AdapterError
@@ -136,12 +136,12 @@ def test_of_groups_that_are_read_together_few_rows_are_objects_at_once(
     assert made == [480] * 25
 
 
-@pytest.mark.parametrize("rows_at_once", [1, 30, 1000])
+@pytest.mark.parametrize("groups_at_once", [1, 4, 1000])
 def test_condensed_pasts_in_turn_are_those_of_each_group_alone(
-    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups_at_once: int
 ) -> None:
     """However many are read at once, of a group that is behind and one of the same name in another cluster too."""
-    monkeypatch.setattr("recommender.adapters.feature_table._COLUMNS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr("recommender.adapters.feature_table._GROUPS_AT_ONCE", groups_at_once)
     until, newest = _at(600), timedelta(seconds=120)
     rows = [row(_at(15 * step), float(step), group=group) for step in range(1, 41) for group in ("a", "b")]
     rows += [row(_at(15 * step), float(step), group="behind", members=step // 10) for step in range(1, 31)]
@@ -154,11 +154,40 @@ def test_condensed_pasts_in_turn_are_those_of_each_group_alone(
     for name, past in found.items():
         alone = condensed(_table_of(table.intervals(*name)), newest=newest)
         assert (past.telling, past.rows) == (alone.telling, alone.rows)
-        assert (past.before is None) == (alone.before is None)
-        for values, expected in zip(past.before or (), alone.before or (), strict=True):
-            assert np.array_equal(values, expected, equal_nan=True)
+        assert are_equal(past.before, alone.before)
     assert [len(past.rows) for past in found.values()] == [8, 10, 8, 1, 1, 0]
     assert [each.members for each in found["c", "behind"].telling] == [0, 1, 2]
+
+
+def are_equal(one: Minutes | None, other: Minutes | None) -> bool:
+    """The same minutes, to the last bit, or none on both sides."""
+    if one is None or other is None:
+        return one is other
+    return all(np.array_equal(values, others, equal_nan=True) for values, others in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("newest_hours", [1, 30, 60, 400])
+def test_a_condensed_past_of_days_is_that_of_all_its_rows(row: MakeRow, tmp_path: Path, newest_hours: int) -> None:
+    """Days are read apart, and the older ones without what minutes do not hold; those of a silent group too.
+
+    A telling row more, the first one of a day, tells nothing else.
+    """
+    ends = [_at(1800 * step) for step in range(1, 96)]
+    known = {"lag_seconds": 2.0, "worst_lag_seconds": 3.0, "partition_skew_ratio": 1.5}
+    rows = [row(at, float(place), members=place // 20, **known) for place, at in enumerate(ends)]
+    rows += [row(at, float(place), group="silent", **known) for place, at in enumerate(ends[:30])]
+    _write(tmp_path, rows)
+    table, names = FeatureTable(tmp_path), [("c", "orders"), ("c", "silent")]
+    newest = timedelta(hours=newest_hours)
+    found = dict(table.condensed_in_turn(names, newest=newest, since=_at(-7 * 86_400), until=ends[-1]))
+    for name, past in found.items():
+        alone = condensed(_table_of(table.intervals(*name)), newest=newest)
+        assert past.rows == alone.rows
+        assert are_equal(past.before, alone.before)
+        assert len(past.telling) in range(len(alone.telling), len(alone.telling) + 3)
+        told, all_told = ([*each.telling, *each.rows] for each in (past, alone))
+        assert observed_in(told) == observed_in(all_told)
+        assert changes_in(told) == changes_in(all_told)
 
 
 told = st.fixed_dictionaries(
@@ -190,7 +219,7 @@ def test_a_condensed_past_tells_of_the_group_what_all_of_its_rows_do(
     told_by = [*past.telling, *past.rows]
     assert observed_in(told_by) == observed_in(rows)
     assert changes_in(told_by) == changes_in(rows)
-    older = 0 if past.before is None else past.before.ends_us.size
+    older = 0 if past.before is None else 4 * past.before.ends.size
     assert past.rows == rows[older:]
     since = rows[-1].interval_end_at - timedelta(seconds=newest)
     assert all(each.interval_end_at <= since for each in rows[:older])
