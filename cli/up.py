@@ -290,7 +290,8 @@ def _addresses(
 ) -> tuple[str, str]:
     """The addresses of samples and of prices, found for `auto`; where neither is asked for, a line on what is found.
 
-    Errors: those of the search; InputError for a password that whoever may create a Service could read.
+    Errors: those of the search; InputError for a password that whoever may create a Service could read;
+    ClientConfigError for an address or settings of no Prometheus, before anything is started.
     """
     if search.followed and not (prometheus or node_prices):
         search.say_what_is_found(
@@ -303,6 +304,10 @@ def _addresses(
         )
         raise InputError(message)
     found = search.address_of(prometheus, option="--prometheus")
+    if found:
+        from collector.prometheus_http import require_usable
+
+        require_usable(found, connection, option="--prometheus")
     return found, search.address_of(node_prices, option="--node-prices")
 
 

@@ -83,7 +83,7 @@ class PrometheusRequests:
         self._settings, self._wait, self._has_answered = dict(settings), wait, False
         self.requests, self._counting = 0, threading.Lock()
         self.answered_at: datetime | None = None  # of the newest answer, by the server's clock, in whole seconds
-        _check(self.where, self._settings, option)
+        require_usable(self.where, self._settings, option=option)
         self._http = httpx2.Client(
             base_url=f"{self.where}/api/v1/",
             headers=_headers(self._settings),
@@ -217,7 +217,8 @@ class PrometheusRequests:
         raise MalformedError(self._words(what, "an answer of another shape", "is it a server of Prometheus' API?"))
 
 
-def _check(url: str, settings: Mapping[str, str], option: str) -> None:
+def require_usable(url: str, settings: Mapping[str, str], *, option: str) -> None:
+    """Refuse an address or settings that no request can be made with. Errors: ClientConfigError."""
     try:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL as error:

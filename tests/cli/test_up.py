@@ -124,12 +124,19 @@ def test_discovery_needs_a_namespace(lagcast: Callable[..., tuple[int, str, str]
         (("--bootstrap", "127.0.0.1:1", "--prometheus", "http://127.0.0.1:1"), "up needs one source"),
         (("--prometheus", "http://127.0.0.1:1", "--read-committed", "orders"), "--read-committed needs --bootstrap"),
         (("--prometheus", "http://127.0.0.1:1", "--discover"), "--discover needs --bootstrap"),
+        (("--prometheus", "localhost"), "--prometheus localhost is no address; write it as http://prometheus:9090"),
     ],
 )
 def test_a_source_that_cannot_be_meant_is_one_sentence(
-    lagcast: Callable[..., tuple[int, str, str]], words: tuple[str, ...], message: str
+    lagcast: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
 ) -> None:
-    """No source, two of them, or an option that only Kafka has: a sentence, before anything is started."""
+    """No source, two of them, an option that only Kafka has, or no address: a sentence, before anything is started."""
+
+    def started(*_: object, **__: object) -> None:
+        message = "a service was started"
+        raise AssertionError(message)
+
+    monkeypatch.setattr("cli.service.running_service", started)
     code, _, err = lagcast("up", *words)
     assert code == 2
     assert message in err
