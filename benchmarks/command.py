@@ -3,12 +3,27 @@
 import argparse
 import json
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A figure beside its bar, in the unit that `what` ends with."""
+
+    what: str
+    figure: float
+    most: float
+
+    @property
+    def is_kept(self) -> bool:
+        """True unless the figure is above the bar."""
+        return self.figure <= self.most
 
 
 def names_among(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
@@ -37,12 +52,20 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def print_page(parser: argparse.ArgumentParser, file: Path, page_of: Callable[[Any], str], *, of: str) -> None:
-    """Print the page of a document of this benchmark; a sentence and exit code 2 where the file is none."""
+def commit() -> str:
+    """The commit of this checkout, shortened; `unknown` outside of one."""
+    words = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    found = subprocess.run(words, check=False, capture_output=True, text=True)  # noqa: S603  # fixed words
+    return found.stdout.strip() or "unknown"
+
+
+def print_page(parser: argparse.ArgumentParser, files: Sequence[Path], page_of: Callable[..., str], *, of: str) -> None:
+    """Print the page of documents of this benchmark; a sentence and exit code 2 where a file is none."""
     try:
-        text = page_of(json.loads(file.read_text(encoding="utf-8")))
+        text = page_of(*(json.loads(file.read_text(encoding="utf-8")) for file in files))
     except (OSError, ValueError, LookupError, TypeError) as error:
-        parser.error(f"--page {file}: no document of {of} ({error}); make one with --out FILE")
+        names = " ".join(map(str, files))
+        parser.error(f"--page {names}: no document of {of} ({error}); make one with --out FILE")
     print(text, end="")
 
 
@@ -75,3 +98,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1)
     """A table whose first `words` columns are text; the others are figures."""
     rule = "|" + "---|" * words + "---:|" * (len(head) - words)
     return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def bar_table(bars: Iterable[Bar]) -> str:
+    """A table of figures beside their bars; what is missed is bold."""
+    rows = ((bar.what, f"{bar.figure:,.2f}", f"<= {bar.most:g}", "yes" if bar.is_kept else "**no**") for bar in bars)
+    return table(("figure", "measured", "bar", "kept"), rows)

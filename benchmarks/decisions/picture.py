@@ -6,15 +6,12 @@ from statistics import fmean
 from typing import NamedTuple
 
 import matplotlib as mpl
-
-mpl.use("svg")  # before pyplot picks a backend that wants a display
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from benchmarks.decisions.ours import LAGCAST
 from benchmarks.decisions.standings import FIXED, ScenarioSummary, standing_of
 from benchmarks.decisions.worlds import ALL_WORLDS
+from benchmarks.drawing import drawn
 from replay.hindsight import HINDSIGHT
 from replay.policies.catalogue import CATALOGUE
 
@@ -36,11 +33,8 @@ def draw(scenarios: Sequence[ScenarioSummary], path: Path) -> None:
     worlds = [name for name in ALL_WORLDS if any(scenario.world == name for scenario in scenarios)]
     columns = min(COLUMNS, len(worlds))
     rows = -(-len(worlds) // columns)
-    size = (3.6 * columns, 3.2 * rows + 0.8)
-    with mpl.rc_context({"svg.hashsalt": "lagcast", "font.size": 8}):
-        figure, axes = plt.subplots(
-            rows, columns, figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained"
-        )
+    with drawn(path, size=(3.6 * columns, 3.2 * rows + 0.8)) as figure:
+        axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for axis, world in zip(axes.flat, worlds, strict=False):
             _panel(axis, world, points_of([scenario for scenario in scenarios if scenario.world == world]))
         for axis in axes.flat[len(worlds) :]:
@@ -49,9 +43,6 @@ def draw(scenarios: Sequence[ScenarioSummary], path: Path) -> None:
         figure.supxlabel("share of messages later than 10 s, mean over traces (left edge: none)")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, ncols=3 * columns, loc="outside upper center")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
 
 
 def points_of(scenarios: Sequence[ScenarioSummary]) -> list[Point]:

@@ -10,7 +10,6 @@ second form prints the page of such a document, and runs nothing.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import names_among, print_page, swap_in
+from benchmarks.command import commit, names_among, print_page, swap_in
 from benchmarks.discovery.groups import DEPLOY_SECONDS, GROUPS, LabGroup
 from benchmarks.discovery.judge import judged
 from benchmarks.discovery.page import page_of
@@ -40,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
     arguments = parser.parse_args(words)
     if arguments.page is not None:
-        print_page(parser, arguments.page, page_of, of="the lab")
+        print_page(parser, [arguments.page], page_of, of="the lab")
         return 0
     if not LEAST_MINUTES <= arguments.minutes <= MOST_MINUTES:
         parser.error(f"--minutes {arguments.minutes:g}: give from {LEAST_MINUTES:g} to {MOST_MINUTES:g}")
@@ -87,13 +86,6 @@ def group_of(group: LabGroup, seen: Seen) -> dict[str, Any]:
         "experiment": None if experiment is None else asdict(experiment),
         "found": asdict(judged(seen.readings, truth)),
     }
-
-
-def commit() -> str:
-    """The commit of this checkout, shortened; `unknown` outside of one."""
-    words = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    found = subprocess.run(words, check=False, capture_output=True, text=True)  # noqa: S603  # fixed words
-    return found.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
     arguments = parser.parse_args(words)
     if arguments.page is not None:
-        print_page(parser, arguments.page, page_of, of="the first minutes")
+        print_page(parser, [arguments.page], page_of, of="the first minutes")
         return 0
     document = measured(install=not arguments.installed, shots=SHOTS)
     swap_in(json.dumps(document, indent=1) + "\n", arguments.out)

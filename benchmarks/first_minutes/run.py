@@ -15,7 +15,7 @@ import httpx2
 from playwright.sync_api import Browser
 
 from api.keys import group_key
-from benchmarks.discovery.__main__ import commit
+from benchmarks.command import commit
 from benchmarks.first_minutes.newcomer import (
     Newcomer,
     arrive,

@@ -1,10 +1,9 @@
 """The bars of a fleet and their page, from the JSON documents alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.command import aged, table
+from benchmarks.command import Bar, aged, bar_table, table
 
 Document = Mapping[str, Any]
 
@@ -35,20 +34,6 @@ WORDS = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A figure beside its bar, in the unit that `what` ends with."""
-
-    what: str
-    figure: float
-    most: float
-
-    @property
-    def is_kept(self) -> bool:
-        """True unless the figure is above the bar."""
-        return self.figure <= self.most
-
-
 def bars_of(document: Document) -> list[Bar]:
     """The figures that have a bar."""
     return [
@@ -61,10 +46,6 @@ def bars_of(document: Document) -> list[Bar]:
 
 def page_of(document: Document) -> str:
     """The page of a run."""
-    rows = [
-        (bar.what, f"{bar.figure:,.2f}", f"<= {bar.most:g}", "yes" if bar.is_kept else "**no**")
-        for bar in bars_of(document)
-    ]
     age = document["age_seconds"]
     others = [
         ("reading to advice, median, s", f"{age['median']:.1f}"),
@@ -75,7 +56,7 @@ def page_of(document: Document) -> str:
     page = [
         INTRODUCTION.format(**document),
         "## The bars\n",
-        table(("figure", "measured", "bar", "kept"), rows),
+        bar_table(bars_of(document)),
         WORDS.format(**document),
         "## Beside them\n",
         table(("figure", "measured"), others),

@@ -18,7 +18,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # ships no types
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.discovery.__main__ import commit
+from benchmarks.command import commit
 from benchmarks.fleet.load import CAPACITY, NOISE, SAMPLES_TOPIC, Load, read_clock, sending
 from benchmarks.soak.groups import RealGroups
 from benchmarks.speed.live_latency import PREFIX, published, waits_of

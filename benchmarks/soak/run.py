@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.discovery.__main__ import commit
+from benchmarks.command import commit
 from benchmarks.rebalances.run import kafka_version
 from benchmarks.soak.faults import FAULTS, Blow, Fault
 from benchmarks.soak.judge import Struck, judged, log_of
