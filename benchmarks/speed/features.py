@@ -1,13 +1,15 @@
 """Measures the features job beside DuckDB, which does the same work on the same files.
 
     python -m benchmarks.speed.features --rows 10000000 --out FILE          or: make bench-features ROWS=10000000
+    python -m benchmarks.speed.features --page FILE [FILE ...] > docs/features-bench.md
 
 Generated samples of groups of 24 partitions, two days of a reading each 15 s. Each engine makes the rows of the feature
 table from them, of 15 s and the three longer lengths, in a folder for each day, twice in one process: *cold* is the
 first time with the start of the process, *warm* the second. Memory is the most that the process and its children held,
 as proportional set size. DuckDB's SQL leaves out what the generated samples do not have: rebalances, offsets that go
 backwards, lost commits, partitions that come and go. Both results are compared before anything is printed. FILE is a
-JSON document. Exit code 1 where a bar is missed.
+JSON document. Exit code 1 where a bar is missed. The second form prints the page of such documents of several sizes,
+writes its picture, and runs nothing.
 """
 
 import argparse
@@ -22,7 +24,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import psutil  # type: ignore[import-untyped]  # ships no types
@@ -30,7 +36,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # as above
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 
-from benchmarks.command import swap_in
+from benchmarks.command import commit, print_page, swap_in
+from benchmarks.speed.features_page import ENGINES, bars_of, page_of
 from collector.sinks import write_table
 from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
 
@@ -38,10 +45,7 @@ PARTITIONS = 24
 DAYS = 2
 BEGINS_AT = datetime(2026, 5, 4, tzinfo=UTC)
 ROUNDS_A_DAY = 86_400 // BASE_INTERVAL_SECONDS
-ENGINES = ("spark", "duckdb")
 LENGTHS = (BASE_INTERVAL_SECONDS, *ROLLUP_INTERVALS_SECONDS)
-# Of 50 million rows; 200 million are to take four times as long.
-MOST_COLD, MOST_WARM, MOST_MEGABYTES = 4.0, 2.5, 2000.0
 _COMPARED = (
     *("produce_messages_per_second", "consume_messages_per_second", "lag_messages", "lag_seconds"),
     *("worst_lag_seconds", "partition_skew_ratio", "partitions", "members"),
@@ -61,40 +65,59 @@ class Took:
     written_megabytes: float
 
 
-def main() -> int:
-    """Generate, run both, compare, print."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Generate, run both, compare, print; or print the page of runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, help="samples, about (default 10 million)")
     parser.add_argument("--out", type=Path, help="where the JSON goes")
+    parser.add_argument("--page", type=Path, nargs="+", metavar="FILE", help="print the page of these documents")
+    parser.add_argument("--picture", type=Path, default=Path("docs/features-bench.svg"), help="where the picture goes")
     parser.add_argument("--run", choices=ENGINES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
+    if arguments.page is not None:
+        print_page(parser, arguments.page, partial(page_of, picture=arguments.picture), of="the features job")
+        return 0
     if arguments.run is not None:
         {"spark": run_spark, "duckdb": run_duckdb}[arguments.run](arguments.folder)
         return 0
-    with tempfile.TemporaryDirectory(prefix="lagcast-features-") as name:
-        folder = Path(name)
-        rows = generate(folder / "samples", rows=arguments.rows)
-        took = {engine: measured(engine, folder) for engine in ENGINES}
-        compare(folder)
-    spark, duckdb = (took[engine] for engine in ENGINES)
-    print(f"{rows:,} samples, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
+    document = document_of(rows=arguments.rows)
+    if arguments.out is not None:
+        swap_in(json.dumps(document, indent=1) + "\n", arguments.out)
+    print(f"{document['rows']:,} samples, {document['processors']} cores, mean load {document['mean_load']:.1f}\n")
     print("| engine | cold | warm | peak memory | files | written |")
     print("|---|---:|---:|---:|---:|---:|")
-    for engine, of in took.items():
+    for engine, name in ENGINES.items():
+        of = Took(**document[engine])
         figures = f"{of.cold_seconds:.1f} s | {of.warm_seconds:.1f} s | {of.peak_megabytes:,.0f} MB"
-        print(f"| {engine} | {figures} | {of.files} | {of.written_megabytes:.0f} MB |")
-    bars = (
-        ("cold, times DuckDB's", spark.cold_seconds / duckdb.cold_seconds, MOST_COLD),
-        ("warm, times DuckDB's", spark.warm_seconds / duckdb.warm_seconds, MOST_WARM),
-        ("peak memory, MB", spark.peak_megabytes, MOST_MEGABYTES),
-    )
-    for what, figure, most in bars:
-        print(f"{'kept  ' if figure <= most else 'MISSED'} {what}: {figure:,.2f} (bar {most:g}, of 50 million rows)")
-    if arguments.out is not None:
-        document = {"rows": rows, "processors": os.cpu_count(), **{engine: asdict(of) for engine, of in took.items()}}
-        swap_in(json.dumps(document, indent=1) + "\n", arguments.out)
-    return 0 if all(figure <= most for _, figure, most in bars) else 1
+        print(f"| {name} | {figures} | {of.files} | {of.written_megabytes:.0f} MB |")
+    bars = bars_of([document])
+    for bar in bars:
+        word = "kept  " if bar.is_kept else "MISSED"
+        print(f"{word} {bar.what}: {bar.figure:,.2f} (bar {bar.most:g}, of 50 million rows)")
+    return 0 if all(bar.is_kept for bar in bars) else 1
+
+
+def document_of(*, rows: int) -> dict[str, Any]:
+    """The document of a run over about so many samples. Errors: those of `measured` and `compare`."""
+    begun_at, loads = commit(), [os.getloadavg()[0]]
+    with tempfile.TemporaryDirectory(prefix="lagcast-features-") as name:
+        folder = Path(name)
+        generated = generate(folder / "samples", rows=rows)
+        took = {}
+        for engine in ENGINES:
+            took[engine] = asdict(measured(engine, folder))
+            loads.append(os.getloadavg()[0])
+        compare(folder)
+    return {
+        "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
+        "commit": begun_at,
+        "processors": os.cpu_count(),
+        "mean_load": fmean(loads),
+        "versions": {"spark": version("pyspark"), "duckdb": version("duckdb")},
+        "rows": generated,
+        **took,
+    }
 
 
 def generate(folder: Path, *, rows: int) -> int:

@@ -1,12 +1,13 @@
 """Measures `lagcast recommend --on-spark` for a fleet of generated groups.
 
     python -m benchmarks.speed.fleet_spark --groups 10000 --workers 3 --out FILE          or: make bench-fleet-spark
+    python -m benchmarks.speed.fleet_spark --page FILE > docs/fleet-on-spark-bench.md
 
 Nothing is set of the groups, each a day's wave with noise of its own. A Spark cluster is started for them: a master and
 the workers, one core each. Three sizes up to that many groups are run, each as the command is, in a new process with
 new executors. A line through their seconds tells what 100,000 groups take. Beside that some groups are decided in this
 process, for the time of each part. Prints the figures beside their bars, and writes them as JSON; the exit code is 1
-where a bar is missed.
+where a bar is missed. The second form prints the page of such a document, writes its picture, and runs nothing.
 """
 
 import argparse
@@ -19,8 +20,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -29,8 +32,9 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import structlog
 
-from benchmarks.command import swap_in
+from benchmarks.command import commit, print_page, swap_in
 from benchmarks.speed.fleet import SCHEMA
+from benchmarks.speed.fleet_spark_page import bars_of, page_of
 from cli.fleet import fleet_work
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from recommender.adapters.feature_table import FeatureTable
@@ -40,38 +44,63 @@ from tests.live.harness.spark_cluster import SparkCluster, spark_cluster
 
 END_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PARTITIONS, MEMBERS = 24, 8
-# 10,000 groups in ten minutes, and ten times as many in ten times as long.
-MOST_SECONDS, OF_GROUPS = 600.0, 10_000
-FAR_GROUPS = 100_000
-# The sizes lie on a line where none is further from it than this share of its seconds.
-MOST_OFF_SHARE = 0.15
 _SHARES = (0.1, 0.3, 1.0)
 _SAMPLED_GROUPS = 20
 _CHUNK_GROUPS = 500
 _NOTHING_KEPT = pa.schema([("kind", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("document", pa.string())])
 
 
-def main() -> int:
-    """Read the arguments, measure, print tables, write JSON."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print tables and write JSON; or print the page of a document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--hours", type=float, default=1.0, help="hours of rows of each group")
     parser.add_argument("--row-seconds", type=int, default=60, help="seconds of one row: 15 to 60")
-    parser.add_argument("--out", type=Path, required=True, help="the file of figures, JSON")
-    options = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=Path("build/fleet-spark.json"), help="the file of figures, JSON")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
+    parser.add_argument(
+        "--picture", type=Path, default=Path("docs/fleet-on-spark-bench.svg"), help="where the picture goes"
+    )
+    options = parser.parse_args(words)
+    if options.page is not None:
+        print_page(parser, [options.page], partial(page_of, picture=options.picture), of="a fleet on Spark")
+        return 0
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    rows = max(1, int(options.hours * 3600 / options.row_seconds))
+    document = document_of(
+        groups=options.groups,
+        workers=options.workers,
+        rows=max(1, int(options.hours * 3600 / options.row_seconds)),
+        row_seconds=options.row_seconds,
+    )
+    swap_in(json.dumps(document, indent=1) + "\n", options.out)
+    return print_figures(document)
+
+
+def document_of(*, groups: int, workers: int, rows: int, row_seconds: int) -> dict[str, Any]:
+    """The document of runs of three sizes up to so many groups. Errors: RuntimeError where a run fails."""
+    begun_at, loads, runs = commit(), [os.getloadavg()[0]], []
     with (
         tempfile.TemporaryDirectory() as name,
-        spark_cluster(Path(name) / "cluster", workers=options.workers) as cluster,
+        spark_cluster(Path(name) / "cluster", workers=workers) as cluster,
     ):
-        sizes = [max(1, round(share * options.groups)) for share in _SHARES]
-        parts = parts_of_a_group(Path(name), rows=rows, row_seconds=options.row_seconds)
-        runs = [run_of(Path(name), cluster, groups=size, rows=rows, row_seconds=options.row_seconds) for size in sizes]
-    figures = figures_of(runs, parts, workers=options.workers, rows=rows, row_seconds=options.row_seconds)
-    swap_in(json.dumps(figures, indent=1) + "\n", options.out)
-    return print_figures(figures)
+        parts = parts_of_a_group(Path(name), rows=rows, row_seconds=row_seconds)
+        for share in _SHARES:
+            size = max(1, round(share * groups))
+            runs.append(run_of(Path(name), cluster, groups=size, rows=rows, row_seconds=row_seconds))
+            loads.append(os.getloadavg()[0])
+    return {
+        "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
+        "commit": begun_at,
+        "processors": os.cpu_count(),
+        "mean_load": fmean(loads),
+        "spark": version("pyspark"),
+        "workers": workers,
+        "rows_a_group": rows,
+        "row_seconds": row_seconds,
+        "runs": runs,
+        "part_of_a_group": parts,
+    }
 
 
 def run_of(folder: Path, cluster: SparkCluster, *, groups: int, rows: int, row_seconds: int) -> dict[str, float]:
@@ -176,51 +205,24 @@ def _rows(groups: range, ends_at: Sequence[datetime], *, seconds: int) -> pa.Tab
     )
 
 
-def figures_of(
-    runs: Sequence[Mapping[str, float]], parts: Mapping[str, float], *, workers: int, rows: int, row_seconds: int
-) -> dict[str, Any]:
-    """What was measured, the line through it, and the bars."""
-    groups, seconds = (np.array([run[name] for run in runs]) for name in ("groups", "seconds"))
-    each, start = (float(value) for value in np.polyfit(groups, seconds, 1))
-    off = float(np.max(np.abs(seconds - (start + each * groups)) / seconds))
-    at_bar, far = start + each * OF_GROUPS, start + each * FAR_GROUPS
-    return {
-        "cores": os.cpu_count(),
-        "workers": workers,
-        "rows_a_group": rows,
-        "row_seconds": row_seconds,
-        "runs": list(runs),
-        "part_of_a_group": dict(parts),
-        "line": {"start_seconds": start, "seconds_a_group": each, "most_off_share": off},
-        "bars": [
-            {"bar": f"{OF_GROUPS:,} groups, seconds", "is": at_bar, "most": MOST_SECONDS},
-            {
-                "bar": f"{FAR_GROUPS:,} groups, seconds by the line",
-                "is": far,
-                "most": MOST_SECONDS * FAR_GROUPS / OF_GROUPS,
-            },
-            {"bar": "furthest size from the line, share", "is": off, "most": MOST_OFF_SHARE},
-        ],
-    }
-
-
-def print_figures(figures: Mapping[str, Any]) -> int:
+def print_figures(document: Mapping[str, Any]) -> int:
     """Print all of it as tables; 1 where a bar is missed."""
-    machine = f"{figures['workers']} workers on {figures['cores']} cores"
-    print(f"{machine}; {figures['rows_a_group']} rows a group of {figures['row_seconds']} s\n")
+    machine = f"{document['workers']} workers on {document['processors']} processors"
+    print(f"{machine}; {document['rows_a_group']} rows a group of {document['row_seconds']} s\n")
     print("| groups | advice | seconds |")
     print("|---:|---:|---:|")
-    for run in figures["runs"]:
+    for run in document["runs"]:
         print(f"| {run['groups']:,} | {run['advised']:,} | {run['seconds']:.0f} |")
     print("\n| part of a group | median |")
     print("|---|---:|")
-    for name, value in figures["part_of_a_group"].items():
+    for name, value in document["part_of_a_group"].items():
         print(f"| {name.replace('_', ', ')} | {value:.1f} |")
     print("\n| bar | measured | most |")
     print("|---|---:|---:|")
-    for bar in figures["bars"]:
-        print(f"| {bar['bar']} | {bar['is']:.2f} | {bar['most']:.2f} |")
-    return int(any(bar["is"] > bar["most"] for bar in figures["bars"]))
+    bars = bars_of(document)
+    for bar in bars:
+        print(f"| {bar.what} | {bar.figure:.2f} | {bar.most:.2f} |")
+    return 0 if all(bar.is_kept for bar in bars) else 1
 
 
 if __name__ == "__main__":

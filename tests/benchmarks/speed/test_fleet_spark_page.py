@@ -1,0 +1,91 @@
+"""The page of a fleet on Spark: made from its document alone, with each bar, kept or missed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.speed.fleet_spark import main
+from benchmarks.speed.fleet_spark_page import bars_of, page_of
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+
+
+def document(**seconds: float) -> dict[str, Any]:
+    """A document of three sizes, each of which takes 40 s and 50 ms for a group, but for the given ones."""
+    sizes = {"small": 1_000, "middle": 3_000, "large": 10_000}
+    return {
+        "measured_at": "2026-01-05",
+        "commit": "0123456789ab",
+        "processors": 2,
+        "mean_load": 2.5,
+        "spark": "4.3.0",
+        "workers": 3,
+        "rows_a_group": 60,
+        "row_seconds": 60,
+        "runs": [
+            {
+                "groups": groups,
+                "decided": groups,
+                "advised": groups,
+                "seconds": seconds.get(name, 40.0 + 0.05 * groups),
+            }
+            for name, groups in sizes.items()
+        ],
+        "part_of_a_group": {"open_milliseconds": 2.0, "decide_milliseconds": 21.0, "opened_kilobytes": 8.0},
+    }
+
+
+def test_the_page_is_made_from_its_run(tmp_path: Path) -> None:
+    """No figure on the page is written by hand; page, picture and document are checked in together or not at all."""
+    file, page, picture = (DOCS / f"fleet-on-spark-bench.{kind}" for kind in ("json", "md", "svg"))
+    made = page_of(json.loads(file.read_text()), picture=tmp_path / picture.name) if file.exists() else None
+    assert made == (page.read_text() if page.exists() else None)
+    assert picture.exists() == page.exists()
+    target = (ROOT / "Makefile").read_text().split("\nbench-fleet-spark: $(READY)")[1].split("\n\n")[0]
+    options = '--groups $(GROUPS) --workers $(WORKERS) --hours $(HOURS) --out "$(OUT)"'
+    assert f"python -m benchmarks.speed.fleet_spark {options}" in target
+
+
+@pytest.mark.parametrize(
+    ("worse", "missed"),
+    [
+        ({}, []),
+        ({"large": 601.0}, ["10,000 groups, s"]),
+        ({"small": 250.0}, ["furthest run from the line, share of its seconds"]),
+        (
+            {"small": 100.0, "middle": 230.0, "large": 700.0},
+            ["10,000 groups, s", "100,000 groups by the line, s"],
+        ),
+    ],
+)
+def test_each_bar_may_be_missed(worse: dict[str, float], missed: list[str], tmp_path: Path) -> None:
+    """The size of a bar is judged by its run, a size that was not run by the line through all of them."""
+    given = document(**worse)
+    assert [bar.what for bar in bars_of(given) if not bar.is_kept] == missed
+    assert page_of(given, picture=tmp_path / "a.svg").count("| **no** |") == len(missed)
+
+
+def test_the_line_goes_on_beyond_the_runs(tmp_path: Path) -> None:
+    """40 s and 50 ms for each of 100,000 groups; the page has the command, and the same picture each time."""
+    pages, pictures = [], []
+    for _ in range(2):
+        pages.append(page_of(document(), picture=tmp_path / "a.svg"))
+        pictures.append((tmp_path / "a.svg").read_bytes())
+    assert pages[0] == pages[1]
+    assert pictures[0] == pictures[1]
+    assert "| 100,000 groups by the line, s | 5,040.00 | <= 6000 | yes |" in pages[0]
+    assert "The line through the runs: 40 s, and 50.0 ms for each group." in pages[0]
+    assert "make bench-fleet-spark GROUPS=10000 WORKERS=3 HOURS=1 OUT=FILE\n" in pages[0]
+    assert "(a.svg)" in pages[0]
+
+
+def test_a_file_that_is_no_document_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, and the code of a wrong option."""
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(SystemExit) as ended:
+        main(["--page", str(tmp_path / "no.json"), "--picture", str(tmp_path / "a.svg")])
+    assert ended.value.code == 2
+    assert "no document of a fleet on Spark" in capsys.readouterr().err
