@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-fleet bench-fleet-spark bench-features bench-readers bench-pages bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
+.PHONY: help setup demo fmt lint check test test-fast test-spark test-live-kafka test-live-kubernetes test-image test-browser test-slow bench bench-decisions bench-families bench-forecasts bench-value bench-stream bench-nothing-set bench-scrapes bench-decision-time bench-fleet bench-fleet-spark bench-features bench-readers bench-pages bench-start bench-collection bench-live-latency bench-rebalances bench-streams bench-scalers bench-failover lab lab-kubernetes lab-discovery first-five-minutes soak docs page-picture sbom lock clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -150,6 +150,9 @@ bench-readers: $(READY) ## what 100 readers cost the loop at 3,000 groups: GROUP
 
 bench-pages: $(READY) ## how long the server takes for each page at 15,000 groups, beside its limit
 	@$(BIN)/python -m benchmarks.speed.pages --groups 15000
+
+bench-start: $(READY) ## what lagcast costs to start and to keep, for one group with a day of rows
+	@$(BIN)/python -m benchmarks.speed.start
 
 bench-collection: $(READY) ## how long a round of the collector takes, over 1,000 groups of a real Kafka that it starts
 	@$(BIN)/python -m benchmarks.speed.collection --groups 1000

@@ -29,7 +29,7 @@ command writes:
 - **Each engine** makes rows of 15 s and the three longer lengths from them, in a folder for each day, in a process of
   its own. The figures of all rows of both tables are compared before anything is told. DuckDB's SQL leaves out what
   the generated samples do not have: rebalances, offsets that go backwards, lost commits, partitions that come and go.
-- **Seconds** are *cold* of a first time with the start of the process, and *warm* of a second time in it.
+- **Cold** is the first time, with the start of the process; **warm** is the second time in the same process.
 - **Memory** is the most that a process and its children held, as proportional set size.
 """
 

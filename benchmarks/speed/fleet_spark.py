@@ -152,12 +152,12 @@ def parts_of_a_group(folder: Path, *, rows: int, row_seconds: int) -> dict[str, 
     }
 
 
-def write_table(features: Path, *, groups: int, rows: int, row_seconds: int) -> None:
-    """The feature table of a generated fleet: base rows, and the last hour of each group."""
+def write_table(features: Path, *, groups: int, rows: int, row_seconds: int, end_at: datetime = END_AT) -> None:
+    """The feature table of a generated fleet: base rows up to `end_at`, and the last hour of each group."""
     with writing(features):
         folder = fresh_folder(features, version=1)
         for seconds, length, count in ((BASE_INTERVAL_SECONDS, row_seconds, rows), (3600, 3600, 1)):
-            ends_at = [END_AT - timedelta(seconds=length * back) for back in reversed(range(count))]
+            ends_at = [end_at - timedelta(seconds=length * back) for back in reversed(range(count))]
             for day, first, last in _days(ends_at):
                 part = folder / f"interval_seconds={seconds}" / f"date={day}"
                 part.mkdir(parents=True)

@@ -1,6 +1,7 @@
 """The line and the bars of a fleet on Spark, their page and its picture, from the JSON document alone."""
 
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +45,8 @@ class Line(NamedTuple):
     most_off_share: float
 
     def seconds(self, groups: float) -> float:
-        """The seconds of so many groups."""
-        return self.start_seconds + self.seconds_a_group * groups
+        """The seconds of so many groups; infinite on a line that does not rise, where noise hid what groups take."""
+        return self.start_seconds + self.seconds_a_group * groups if self.seconds_a_group > 0.0 else inf
 
 
 def line_of(document: Document) -> Line:

@@ -82,6 +82,13 @@ def test_the_line_goes_on_beyond_the_runs(tmp_path: Path) -> None:
     assert "(a.svg)" in pages[0]
 
 
+def test_a_line_that_falls_keeps_no_bar(tmp_path: Path) -> None:
+    """Where the least runs took longest, as on a busy machine, nothing is known of more groups."""
+    given = document(small=157.0, middle=110.0, large=95.0)
+    assert [bar.is_kept for bar in bars_of(given)] == [True, False, False]
+    assert "| 100,000 groups by the line, s | inf | <= 6000 | **no** |" in page_of(given, picture=tmp_path / "a.svg")
+
+
 def test_a_file_that_is_no_document_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence, and the code of a wrong option."""
     (tmp_path / "no.json").write_text("{}")
