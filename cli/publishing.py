@@ -44,6 +44,9 @@ def publishing(
     `connection` are the settings of Kafka's client. Messages that are not delivered `within_seconds` are lost.
     Errors: AdapterError if the client does not accept the settings.
     """
+    if not prefix:
+        yield []
+        return
     from collector.client_config import without_secrets
     from recommender.adapters.publish_kafka import KafkaPublisher
     from recommender.ports import AdapterError
@@ -51,9 +54,6 @@ def publishing(
     def body_of(decision: "Decision") -> bytes:
         return json.dumps(wire_document(decision, settings=settings, now=read_clock())).encode()
 
-    if not prefix:
-        yield []
-        return
     topics = KafkaPublisher(
         bootstrap,
         prefix=prefix,
