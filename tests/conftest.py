@@ -141,7 +141,7 @@ def ledger_fixture() -> LedgerStanding:
     return _LEDGER
 
 
-_MOVE = GradedMove(
+MOVE = GradedMove(
     cluster="prod-eu",
     group="orders",
     graded_at=ISSUED_AT,
@@ -162,7 +162,7 @@ _MOVE = GradedMove(
 @pytest.fixture(name="graded_move", scope="session")
 def graded_move_fixture() -> Callable[..., GradedMove]:
     """`graded_move(**changed_fields)`: the move from 6 to 8 that `advice` called for, quicker than expected."""
-    return lambda **changes: replace(_MOVE, **changes)
+    return lambda **changes: replace(MOVE, **changes)
 
 
 @pytest.fixture(name="any_move", scope="session")

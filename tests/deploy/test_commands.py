@@ -49,6 +49,14 @@ def test_the_parts_alone_are_a_command_too() -> None:
     assert made(arguments) == "serve"
 
 
+def test_the_decisions_of_a_fleet_are_a_command_too() -> None:
+    """The application that decides on Spark runs the program of `lagcast` with a command that it has."""
+    overlay = yaml.safe_load((DEPLOY / "spark" / "decisions" / "kustomization.yaml").read_text(encoding="utf-8"))
+    changes = {change["path"]: change["value"] for change in yaml.safe_load(overlay["patches"][0]["patch"])}
+    assert changes["/spec/mainApplicationFile"] == "local:///opt/lagcast/site-packages/cli/main.py"
+    assert made(["lagcast", *changes["/spec/arguments"]]) == "recommend"
+
+
 def made(arguments: list[str]) -> str:
     """The command of `lagcast` that accepts the arguments."""
     program, name, *options = arguments

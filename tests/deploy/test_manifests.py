@@ -45,6 +45,8 @@ def each(*kinds: str) -> list[Any]:
 
 
 def pod_template(document: Document) -> Document:
+    if document["kind"] == "Pod":
+        return document
     spec = document["spec"]
     template = spec["jobTemplate"]["spec"]["template"] if document["kind"] == "CronJob" else spec["template"]
     return dict(template)
@@ -80,6 +82,7 @@ def unknown_fields(value: object, kind: str, where: str) -> Iterator[str]:
         "Namespace",
         "NetworkPolicy",
         "PersistentVolumeClaim",
+        "Pod",
         "PodDisruptionBudget",
         "Role",
         "RoleBinding",
@@ -101,7 +104,7 @@ def test_unknown_fields_are_found() -> None:
     ]
 
 
-@pytest.mark.parametrize("document", each(*PODS))
+@pytest.mark.parametrize("document", each(*PODS, "Pod"))
 def test_containers_are_hardened(document: Document) -> None:
     """No container runs as root, writes to its root, gains a privilege or keeps a capability."""
     pod = pod_template(document)["spec"]
@@ -252,12 +255,10 @@ def test_kedas_port_is_open_for_kedas_namespace_alone() -> None:
 def test_kustomizations_name_their_files() -> None:
     """Each kustomization lists the YAML files beside it, without those that are to be applied by hand."""
     for path in DEPLOY.rglob("kustomization.yaml"):
-        listed = yaml.safe_load(path.read_text(encoding="utf-8"))["resources"]
-        beside = {entry.name for entry in path.parent.glob("*.yaml")} - {
-            path.name,
-            "target-role.yaml",
-            "sparkapplication.yaml",
-        }
+        listed = [
+            name for name in yaml.safe_load(path.read_text(encoding="utf-8"))["resources"] if not name.startswith("../")
+        ]
+        beside = {entry.name for entry in path.parent.glob("*.yaml")} - {path.name, "target-role.yaml"}
         assert sorted(listed) == sorted(beside)
 
 
@@ -285,6 +286,51 @@ def test_spark_pods_are_hardened() -> None:
     assert spark["spec"]["driver"]["serviceAccount"] in {
         entry["metadata"]["name"] for entry in of_kind("ServiceAccount")
     }
+
+
+def test_spark_submit_makes_the_pods_of_the_operator() -> None:
+    """Its file of settings and its template of pods say what the SparkApplication says, for driver and executors."""
+    (spark,) = of_kind("SparkApplication")
+    (template,) = of_kind("Pod")
+    lines = (DEPLOY / "spark" / "submit" / "spark.properties").read_text(encoding="utf-8").splitlines()
+    given = dict(line.split() for line in lines if not line.startswith("#"))
+    spec, driver, executor = (spark["spec"], spark["spec"]["driver"], spark["spec"]["executor"])
+    own = "deploy/spark/submit/pod.yaml"
+    assert given == {
+        "spark.submit.deployMode": spec["mode"],
+        "spark.kubernetes.namespace": spark["metadata"]["namespace"],
+        "spark.kubernetes.container.image": spec["image"],
+        "spark.kubernetes.authenticate.driver.serviceAccountName": driver["serviceAccount"],
+        "spark.kubernetes.authenticate.executor.serviceAccountName": executor["serviceAccount"],
+        "spark.kubernetes.driver.podTemplateFile": own,
+        "spark.kubernetes.executor.podTemplateFile": own,
+        "spark.driver.cores": str(driver["cores"]),
+        "spark.driver.memory": driver["memory"],
+        "spark.executor.instances": str(executor["instances"]),
+        "spark.executor.cores": str(executor["cores"]),
+        "spark.executor.memory": executor["memory"],
+        **spec["sparkConf"],
+    }
+    (container,) = template["spec"]["containers"]
+    assert template["spec"]["volumes"] == spec["volumes"]
+    for pod in (driver, executor):
+        assert template["metadata"]["labels"] == pod["labels"]
+        assert template["spec"]["securityContext"] == pod["podSecurityContext"]
+        assert container["securityContext"] == pod["securityContext"]
+        assert container["volumeMounts"] == pod["volumeMounts"]
+
+
+def test_spark_may_make_and_remove_pods_and_nothing_else() -> None:
+    """The driver has a right to pods alone; its executors have an account without a right and without a token."""
+    verbs = ["create", "get", "list", "watch", "delete", "deletecollection"]
+    assert rules_of("lagcast-spark") == [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]
+    (spark,) = of_kind("SparkApplication")
+    (account,) = [
+        entry
+        for entry in of_kind("ServiceAccount")
+        if entry["metadata"]["name"] == spark["spec"]["executor"]["serviceAccount"]
+    ]
+    assert account["automountServiceAccountToken"] is False
 
 
 def test_spark_may_not_use_the_account_of_the_executor() -> None:

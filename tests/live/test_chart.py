@@ -535,7 +535,9 @@ def test_spark_may_run_elsewhere(cluster: ControlPlane, tmp_path: Path) -> None:
     (recommender,) = [each for each in documents if each["kind"] == "StatefulSet"]
     arguments = recommender["spec"]["template"]["spec"]["containers"][0]["args"]
     assert {"serve", "--features=/data/features"} < set(arguments)
-    (spark,) = yaml.safe_load_all((CHART.parent / "spark" / "sparkapplication.yaml").read_text(encoding="utf-8"))
+    (spark,) = yaml.safe_load_all(
+        (CHART.parent / "spark" / "features" / "sparkapplication.yaml").read_text(encoding="utf-8")
+    )
     claims = [
         entry["persistentVolumeClaim"]["claimName"]
         for entry in spark["spec"]["volumes"]

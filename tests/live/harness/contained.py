@@ -82,14 +82,14 @@ def contained(
     variables = {each["name"]: objects.value(each, pod_name=f"{workload}-{replica}") for each in container["env"]}
     volumes = {each["name"]: objects.volume(each, folder / each["name"], replica=replica) for each in pod["volumes"]}
     places = {each["mountPath"]: str(volumes[each["name"]]) for each in container["volumeMounts"]}
-    words = [_mapped(_expanded(word, variables), places) for word in container["args"]]
+    words = [mapped(_expanded(word, variables), places) for word in container["args"]]
     program, *options = [
         f"{name}={PORTS.get(name, value)}" if sign else name for name, sign, value in map(_parted, words)
     ]
     assert program == "lagcast"
     kubeconfig = kubeconfig_of(cluster, namespace, pod["serviceAccountName"])
     command = [sys.executable, "-m", "cli.main", *options, f"--kubeconfig={kubeconfig}"]
-    environment = {name: _mapped(value, places) for name, value in (IMAGE_ENVIRONMENT | variables).items()}
+    environment = {name: mapped(value, places) for name, value in (IMAGE_ENVIRONMENT | variables).items()}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ | environment
     ) as process:
@@ -148,7 +148,7 @@ def _expanded(word: str, variables: dict[str, str]) -> str:
     return re.sub(r"\$\((\w+)\)", lambda found: variables[found[1]], word)
 
 
-def _mapped(word: str, places: dict[str, str]) -> str:
+def mapped(word: str, places: dict[str, str]) -> str:
     """The word with the folder of the volume in place of where it is mounted, at its begin or as an option's value."""
     for place in sorted(places, key=len, reverse=True):
         mapped = re.sub(rf"(^|=){re.escape(place)}(?=/|$)", lambda found: found[1] + places[place], word)  # noqa: B023  # called at once

@@ -42,12 +42,21 @@ def built_control_plane() -> Path:
 class ControlPlane:
     """One cluster of one node; all its files are in `folder`. `kubeconfig` is that of its administrator.
 
-    `controller_flags` are further flags of kube-controller-manager.
+    `certificate` is that of its API server. `controller_flags` are further flags of kube-controller-manager, and
+    `server_flags` of kube-apiserver.
     """
 
-    def __init__(self, binary: Path, folder: Path, *, controller_flags: Sequence[str] = _QUICK_AUTOSCALERS) -> None:
-        self._binary, self._folder, self._controller_flags = binary, folder, controller_flags
-        self._certificate = folder / "certificates" / "apiserver.crt"
+    def __init__(
+        self,
+        binary: Path,
+        folder: Path,
+        *,
+        controller_flags: Sequence[str] = _QUICK_AUTOSCALERS,
+        server_flags: Sequence[str] = (),
+    ) -> None:
+        self._binary, self._folder = binary, folder
+        self._controller_flags, self._server_flags = controller_flags, server_flags
+        self.certificate = folder / "certificates" / "apiserver.crt"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         etcd_port, api_port = free_ports(2)
         self._etcd_url, self.url = f"http://127.0.0.1:{etcd_port}", f"https://127.0.0.1:{api_port}"
@@ -63,7 +72,7 @@ class ControlPlane:
         given = ["--kubeconfig", str(self.kubeconfig)]
         alone = [*given, "--leader-elect=false", "--secure-port=0"]
         key = self._folder / "service-accounts.key"
-        keys = ["--service-account-private-key-file", str(key), "--root-ca-file", str(self._certificate)]
+        keys = ["--service-account-private-key-file", str(key), "--root-ca-file", str(self.certificate)]
         self._spawn("kube-controller-manager", *alone, *keys, *self._controller_flags)
         self._spawn("kube-scheduler", *alone)
         stages, addresses = str(_HERE / "stages.yaml"), ["--cidr=10.64.0.0/16", "--node-ip=10.63.0.1"]
@@ -118,7 +127,7 @@ class ControlPlane:
         """A kubeconfig for the owner of `token`."""
         path = self._folder / f"user-{sum(1 for _ in self._folder.glob('*.kubeconfig'))}.kubeconfig"
         entry = "this"
-        cluster = {"server": self.url, "certificate-authority": str(self._certificate)}
+        cluster = {"server": self.url, "certificate-authority": str(self.certificate)}
         context = {"cluster": entry, "user": entry, "namespace": "default"}
         document = {
             "apiVersion": "v1",
@@ -151,16 +160,17 @@ class ControlPlane:
             "kube-apiserver",
             *("--etcd-servers", self._etcd_url, "--endpoint-reconciler-type=none"),
             *("--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={self._api_port}"),
-            *("--cert-dir", str(self._certificate.parent), "--service-cluster-ip-range=10.0.0.0/24"),
+            *("--cert-dir", str(self.certificate.parent), "--service-cluster-ip-range=10.0.0.0/24"),
             *("--token-auth-file", str(tokens), "--authorization-mode=RBAC"),
             *("--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file", str(key)),
             *("--service-account-signing-key-file", str(key)),
             *self._front_proxy(),
+            *self._server_flags,
         )
         # The server makes a certificate for itself as it starts.
         self._wait_until(
             "kube-apiserver",
-            lambda: self._certificate.exists() and _answers(f"{self.url}/readyz", self._certificate),
+            lambda: self.certificate.exists() and _answers(f"{self.url}/readyz", self.certificate),
         )
 
     def _front_proxy(self) -> list[str]:
