@@ -148,8 +148,9 @@ bench-readers: READERS := 100
 bench-readers: $(READY) ## what 100 readers cost the loop at 3,000 groups: GROUPS=300 READERS=20
 	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS)
 
-bench-pages: $(READY) ## how long the server takes for each page at 15,000 groups, beside its limit
-	@$(BIN)/python -m benchmarks.speed.pages --groups 15000
+bench-pages: GROUPS := 15000
+bench-pages: $(READY) ## how long the server takes for each page, beside its limit: make bench-pages GROUPS=15000 STORE=URL
+	@$(BIN)/python -m benchmarks.speed.pages --groups $(GROUPS) $(if $(STORE),--store "$(STORE)")
 
 bench-start: $(READY) ## what lagcast costs to start and to keep, for one group with a day of rows
 	@$(BIN)/python -m benchmarks.speed.start
