@@ -200,6 +200,13 @@ class DecisionStore(LoopStore, Protocol):
         """The decision issued last for this group, be it advice or a refusal."""
         ...
 
+    def recommendations_before_refusals(self) -> tuple[Recommendation, ...]:
+        """The advice issued last for each group whose last decision is a refusal, sorted; one without any is left out.
+
+        One whose last advice cannot be read is left out too.
+        """
+        ...
+
     def by_id(self, decision_id: str) -> Decision | None:
         """The decision whose `decision_id(...)` this is. Errors: MalformedError where it cannot be read."""
         ...

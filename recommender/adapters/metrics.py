@@ -1,7 +1,7 @@
 """The Prometheus page: the last decision of each group in the store, and what this process has counted."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -216,7 +216,12 @@ class _LatestDecisions:
             self._known.pop(group, None)
             self._as_of.pop(group, None)
 
-    def _ages(self, lately: Iterable[Shown], now: datetime) -> Iterator[tuple[Group, float]]:
+    def _ages(self, lately: Sequence[Shown], now: datetime) -> Iterator[tuple[Group, float]]:
+        unknown = [each.group for each in lately if each.group not in self._as_of]
+        if len(unknown) > _READ_ALONE:  # a fleet that was refused before this process began
+            self._as_of |= dict.fromkeys(unknown)
+            advised = self._store.recommendations_before_refusals()
+            self._as_of |= {(each.cluster, each.group): each.observed.as_of for each in advised}
         for each in lately:
             if each.group not in self._as_of:
                 advice = self._store.latest_recommendation(*each.group)

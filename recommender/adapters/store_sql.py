@@ -107,6 +107,19 @@ _NEWEST_NOW = (
     sa.update(_TABLE).where(_COLUMNS.id == sa.bindparam("the_id"), ~sa.exists().where(_IS_LATER)).values(newest=True)
 )
 _READ = sa.select(_COLUMNS.id, _COLUMNS.cluster, _COLUMNS.group, _COLUMNS.issued_at, _COLUMNS.kind, _COLUMNS.document)
+_REFUSED, _EARLIER = sa.alias(_TABLE), sa.alias(_TABLE)
+# Found by the index of a group's instants, one look for each refused group.
+_LAST_ADVICE = (
+    sa.select(_EARLIER.c.id)
+    .where(_EARLIER.c.cluster == _REFUSED.c.cluster, _EARLIER.c.group == _REFUSED.c.group)
+    .where(_EARLIER.c.kind == Recommendation.__name__)
+    .order_by(_EARLIER.c.issued_at.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_ADVICE_BEFORE_REFUSALS = _READ.where(
+    _COLUMNS.id.in_(sa.select(_LAST_ADVICE).where(_REFUSED.c.newest, _REFUSED.c.kind == Refusal.__name__))
+).order_by(_COLUMNS.cluster, _COLUMNS.group)
 # So many of a group's last recommendations are looked at for one that can be read.
 _RECOMMENDATIONS_TRIED = 20
 
@@ -190,6 +203,10 @@ class SqlDecisionStore:
             readable = self._many(newest_first.limit(_RECOMMENDATIONS_TRIED))
             found = next((each for each in readable if isinstance(each, Recommendation)), None)
         return found if isinstance(found, Recommendation) else None
+
+    def recommendations_before_refusals(self) -> tuple[Recommendation, ...]:
+        """The advice issued last for each group whose last decision is a refusal, sorted; none that is unreadable."""
+        return tuple(each for each in self._many(_ADVICE_BEFORE_REFUSALS) if isinstance(each, Recommendation))
 
     def by_id(self, decision_id: str) -> Decision | None:
         """The decision with this id. Errors: MalformedError where it cannot be read."""

@@ -194,6 +194,21 @@ def test_many_decisions_of_another_process_are_read_at_once(
     assert sum(line.startswith("lagcast_due_replicas") for line in pages[0]) == 101
 
 
+def test_a_fleet_that_was_refused_before_the_start_is_read_at_once(
+    store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The age of each group's data is that of its last advice; one group after the other would be 10,000 queries."""
+    names = [f"group-{number:03}" for number in range(101)]
+    store.save_all([(advice(recommendation_id=f"r-{name}", group=name), ()) for name in names])
+    store.save_all([(refusal(group=name), ()) for name in (*names, "never-advised")])
+    monkeypatch.delattr(SqlDecisionStore, "latest_recommendation")
+    pages = [_of_groups(Metrics(store, clock=lambda: NOON, version="1").page()) for _ in range(2)]
+    assert pages[0] == pages[1]
+    ages = [line for line in pages[0] if line.startswith("lagcast_data_age_seconds")]
+    assert len(ages) == 101
+    assert len({line.rpartition(" ")[2] for line in ages}) == 1
+
+
 def test_any_name_can_be_read_back(store: SqlDecisionStore, advice: MakeAdvice) -> None:
     """Kafka allows no such names; a store may hold what it likes."""
     name = 'a "quoted" \\ back\nslash'

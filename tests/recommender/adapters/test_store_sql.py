@@ -101,6 +101,13 @@ class MemoryDecisionStore:
         advice = [d for d in self._of(cluster, group) if isinstance(d, Recommendation)]
         return advice[-1] if advice else None
 
+    def recommendations_before_refusals(self) -> tuple[Recommendation, ...]:
+        """Of each group."""
+        advice = [
+            self.latest_recommendation(*name) for name in self.groups() if isinstance(self.latest(*name), Refusal)
+        ]
+        return tuple(each for each in advice if each is not None)
+
     def by_id(self, decision_id: str) -> Decision | None:
         """The one with this id."""
         return self._kept.get(decision_id)
@@ -249,6 +256,22 @@ class DecisionStoreContract:
         for minute in (1, 2, 3):
             store.save(refusal(refused_at=given.issued_at + minute * MINUTE))
         assert store.latest_recommendation("prod-eu", "orders") == given
+
+    def test_the_advice_of_all_refused_groups_is_found_at_once(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """The last of each; not of a group that is advised, nor of one that never was, nor of its name elsewhere."""
+        given = advice()
+        later = given.issued_at + MINUTE
+        newer = {group: advice(recommendation_id=f"r-{group}", group=group, issued_at=later) for group in ("a", "b")}
+        store.save_all(
+            [(replace(given, recommendation_id=f"old-{group}", group=group), ()) for group in ("a", "b", "c")]
+        )
+        store.save_all([(each, ()) for each in newer.values()])
+        refused_at = later + MINUTE
+        store.save_all([(refusal(group=group, refused_at=refused_at), ()) for group in ("b", "a", "never")])
+        store.save(replace(given, recommendation_id="elsewhere", cluster="prod-us", group="never"))
+        assert store.recommendations_before_refusals() == (newer["a"], newer["b"])
 
     def test_an_id_names_one_decision_for_good(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """Saving again changes nothing, and neither does saving another decision under the same id."""
