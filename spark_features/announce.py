@@ -21,12 +21,17 @@ from pyspark.sql.types import StructType
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, DAY_FILE, SAMPLES
 
-# A micro-batch takes files until it has this many samples: a day of 20 groups of 24 partitions is 2,764,800.
-MOST_SAMPLES = 1_000_000
-
 _FOLDER = "date="
 _US = 1_000_000
 _SAMPLED_AT = next(column.name for column in SAMPLES if column.kind == "timestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtOnce:
+    """The most that a micro-batch takes: samples, unless a single file has more, and files."""
+
+    samples: int
+    files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +143,13 @@ class SampleFiles(SimpleDataSourceStreamReader):
     """
 
     def __init__(
-        self, samples_dir: Path, journal: Journal, *, started_from: str | None, clock: Callable[[], datetime]
+        self,
+        samples_dir: Path,
+        journal: Journal,
+        *,
+        started_from: str | None,
+        at_once: AtOnce,
+        clock: Callable[[], datetime],
     ) -> None:
         self._samples_dir = samples_dir
         self._journal = journal
@@ -147,8 +158,9 @@ class SampleFiles(SimpleDataSourceStreamReader):
         self._changed_ns: dict[str, int] = {}
         journal.mend()
         self._started_from = started_from
+        self._at_once = at_once
         self._clock = clock
-        # The footers of files that wait for the end of their interval.
+        # The footers of files that wait for the end of their interval, or for the next micro-batch.
         self._waiting: dict[tuple[str, str], tuple[int, int | None]] = {}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
@@ -176,12 +188,15 @@ class SampleFiles(SimpleDataSourceStreamReader):
         samples = 0
         now_us = int(self._clock().timestamp() * _US)
         for day, name in self._unknown():
-            if samples >= MOST_SAMPLES:
+            if len(found) >= self._at_once.files:
                 break
             rows, newest_us = self._footer_of(day, name)
             if newest_us is not None and _interval_end_us(newest_us) > now_us:
                 self._waiting[day, name] = (rows, newest_us)
                 continue
+            if found and samples + rows > self._at_once.samples:
+                self._waiting[day, name] = (rows, newest_us)
+                break
             position = max(after, self._journal.newest_position) + len(found) + 1
             found.append(SampleFile(position=position, day=day, name=name, rows=rows, newest_us=newest_us))
             samples += rows
@@ -234,6 +249,7 @@ class SampleFileSource(DataSource):
             Path(self.options["samples_dir"]),
             Journal(Path(self.options["journal_dir"])),
             started_from=self.options.get("started_from"),
+            at_once=AtOnce(samples=int(self.options["most_samples"]), files=int(self.options["most_files"])),
             clock=lambda: datetime.now(UTC),  # noqa: TID251  # as above
         )
 

@@ -32,6 +32,7 @@ from spark_features.table import (
     read_manifest,
     swap,
 )
+from spark_features.transforms import LAG_RATE_SECONDS, ROWS_BEFORE
 
 # Most parts of a day of one interval length; beyond it the newest ones, at least MERGED_PARTS, are merged.
 MOST_PARTS = 16
@@ -70,6 +71,11 @@ class GrowingTable:
         """The number of files of the journal whose rows are in the table."""
         return self._manifest.followed.files if self._manifest.followed is not None else 0
 
+    def rows_before(self) -> pa.Table:
+        """What the next rows depend on of those that are there, in the columns of `transforms.ROWS_BEFORE`."""
+        since_us = {key: end_us - LAG_RATE_SECONDS * _US for key, end_us in self.marks.items()}
+        return after_marks(self._open.select(list(ROWS_BEFORE)), since_us)
+
     def add(self, base: pa.Table, *, files: int) -> int:
         """Add base rows that end after their group's mark, and the rollups that they complete; returns the row count.
 
@@ -77,14 +83,14 @@ class GrowingTable:
         """
         base = after_marks(base.cast(GROUP_INTERVALS_ARROW), self.marks).sort_by(_ORDER)
         marks = _highest(self.marks, newest_ends(base))
-        open_rows = _together([self._open, base]).sort_by(_ORDER)
+        open_rows = _together([self._open, base])
         rollups = self._complete_rollups(open_rows, marks)
         version = self._manifest.feature_table_version + 1
         folder = fresh_folder(self._out_dir, version=version)
         added = _write(_together([base, rollups]), folder, name=f"added-{version}")
         self._swap((*self._manifest.parts, *parts_in(self._out_dir, folder)), files=files)
         self.marks = marks
-        self._open = _of_open_hours(open_rows, marks)
+        self._open = _still_needed(open_rows, marks)
         return added
 
     def merge(self) -> None:
@@ -103,7 +109,7 @@ class GrowingTable:
                         raise
 
     def _begun(self, since_day: str, *, is_of_the_batch_job: bool) -> tuple[Marks, pa.Table]:
-        """The marks, and the base rows that a rollup may still need, from the parts of `since_day` and later."""
+        """The marks, and the base rows that are still needed, from the parts of `since_day` and later."""
         if is_of_the_batch_job:
             self._withdraw_open_rollups()
         since = [part for part in self._manifest.parts if part.date >= since_day]
@@ -111,7 +117,7 @@ class GrowingTable:
         nothing: Marks = {}
         marks = reduce(_highest, ends, nothing)
         base = [part for part in since if part.interval_seconds == BASE_INTERVAL_SECONDS]
-        return marks, _together([_of_open_hours(rows, marks) for rows in self._rows_of(base)])
+        return marks, _together([_still_needed(rows, marks) for rows in self._rows_of(base)])
 
     def _set_aside(self, parts: Sequence[Part]) -> bool:
         """Take the parts out of the table that are no parquet files any more; False if there is none.
@@ -173,8 +179,10 @@ class GrowingTable:
         due = [seconds for seconds in ROLLUP_INTERVALS_SECONDS if self._closes(marks, seconds)]
         if not due:
             return GROUP_INTERVALS_ARROW.empty_table()
+        begins_us = {key: _full(end_us, max(due)) for key, end_us in self.marks.items()}
         # In one partition, sorted: sums of fractions equal the batch job's to the last digit.
-        base = self._spark.createDataFrame(open_rows, GROUP_INTERVALS_SCHEMA).coalesce(1)
+        sorted_rows = after_marks(open_rows, begins_us).sort_by(_ORDER)
+        base = self._spark.createDataFrame(sorted_rows, GROUP_INTERVALS_SCHEMA).coalesce(1)
         rollups = reduce(DataFrame.unionByName, (rollup(base, seconds=seconds) for seconds in due))
         rows = rollups.toArrow().cast(GROUP_INTERVALS_ARROW)
         ends_us = microseconds(rows, "interval_end_at")
@@ -213,10 +221,17 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([GROUP_INTERVALS_ARROW.empty_table(), *tables]).combine_chunks()
 
 
-def _of_open_hours(rows: pa.Table, marks: Marks) -> pa.Table:
-    """The base rows that a rollup may still need: those after the last full hour of their group."""
-    hours = {key: end_us // (_LONGEST_SECONDS * _US) * _LONGEST_SECONDS * _US for key, end_us in marks.items()}
-    return after_marks(rows, hours)
+def _still_needed(rows: pa.Table, marks: Marks) -> pa.Table:
+    """The base rows of open hours, which a rollup needs, and of the last LAG_RATE_SECONDS, which the next rows need."""
+    begins_us = {
+        key: min(_full(end_us, _LONGEST_SECONDS), end_us - LAG_RATE_SECONDS * _US) for key, end_us in marks.items()
+    }
+    return after_marks(rows, begins_us)
+
+
+def _full(end_us: int, seconds: int) -> int:
+    """The end of the last full interval of so many seconds, up to an instant in microseconds since 1970."""
+    return end_us // (seconds * _US) * seconds * _US
 
 
 def _tell(part: Part, error: Exception) -> bool:

@@ -4,7 +4,7 @@ A partition interval is the newest sample of one partition in one base interval.
 1970 inside (`_us`), so that no comparison depends on a time zone or a float. Read in the order of `group_intervals`.
 """
 
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
@@ -22,6 +22,8 @@ LOOK_BACK_SECONDS = MEMORY_SECONDS + LAG_RATE_SECONDS + LONGEST_RATE_SECONDS
 
 _US = 1_000_000
 _GROUP = ("cluster", "group")
+# What a later row depends on of an earlier one.
+ROWS_BEFORE = (*_GROUP, "interval_end_at", "produce_messages_per_second")
 # The state of the group as each of its samples repeats it. What hardly ever changes is one word until the last step: as
 # four columns it made the job for 2 million samples take 24.1 s, as one 23.2 s; without it the job took 21.6 s.
 _GROUP_STATE = ("members", "group_state", "description")
@@ -42,8 +44,12 @@ _SEPARATOR = "\x1f"
 _PARTITION = ("partition", "topic", "group", "cluster")
 
 
-def group_intervals(samples: DataFrame) -> DataFrame:
-    """Samples to base rows of the feature table: all steps in their order."""
+def group_intervals(samples: DataFrame, *, rows_before: DataFrame | None = None) -> DataFrame:
+    """Samples to base rows of the feature table: all steps in their order.
+
+    `rows_before` are base rows of the last LAG_RATE_SECONDS, in the columns of ROWS_BEFORE, where the samples of that
+    time are not all there any more. Rows up to a group's newest one of them are left out.
+    """
     steps = (
         latest_in_interval,
         with_offset_deltas,
@@ -53,7 +59,7 @@ def group_intervals(samples: DataFrame) -> DataFrame:
         with_lag,
         per_group_interval,
         with_partition_skew,
-        with_lag_seconds,
+        with_lag_seconds if rows_before is None else partial(with_lag_seconds_after, rows_before=rows_before),
         with_worst_lag,
         as_group_intervals,
     )
@@ -234,6 +240,26 @@ def with_lag_seconds(groups: DataFrame) -> DataFrame:
     rate = F.avg("produce_messages_per_second").over(newest)
     return groups.withColumn("mean_rate", rate).withColumn(
         "lag_seconds", F.when(F.col("mean_rate") > 0, F.col("lag_messages") / F.col("mean_rate"))
+    )
+
+
+def with_lag_seconds_after(groups: DataFrame, *, rows_before: DataFrame) -> DataFrame:
+    """Lag in seconds of the rows after each group's newest row before, whose rates count too; other rows are left out.
+
+    Up to it, samples are not all there, and what the rows have of rates is wrong.
+    """
+    whole = Window.partitionBy(*_GROUP).orderBy("interval_end_us")
+    whole = whole.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    before_us = F.unix_micros("interval_end_at")
+    before = rows_before.withColumns({"interval_end_us": before_us, "before_us": before_us}).drop("interval_end_at")
+    return (
+        groups.withColumn("before_us", F.lit(None).cast("long"))
+        .unionByName(before, allowMissingColumns=True)
+        .coalesce(1)  # a few rows of each group, for which a shuffle takes longer than the work itself
+        .withColumn("newest_before_us", F.coalesce(F.max("before_us").over(whole), F.lit(0)))
+        .where(F.col("before_us").isNotNull() | (F.col("interval_end_us") > F.col("newest_before_us")))
+        .transform(with_lag_seconds)
+        .where(F.col("before_us").isNull())
     )
 
 

@@ -13,7 +13,7 @@ from collector.keeping import keep_days
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from spark_features import announce
-from spark_features.announce import Journal, SampleFiles
+from spark_features.announce import AtOnce, Journal, SampleFiles
 from spark_features.growth import MERGED_PARTS, MOST_PARTS, alike_parts
 from spark_features.table import Followed, Manifest, Part
 
@@ -23,8 +23,17 @@ _MIDNIGHT = datetime(2026, 5, 4, tzinfo=UTC)
 _LONG_AFTER = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def _files(folder: Path, *, now: datetime = _LONG_AFTER, started_from: str | None = None) -> SampleFiles:
-    return SampleFiles(folder / "samples", Journal(folder / "files"), started_from=started_from, clock=lambda: now)
+def _files(
+    folder: Path,
+    *,
+    now: Callable[[], datetime] = lambda: _LONG_AFTER,
+    started_from: str | None = None,
+    samples: int = 1000,
+    files: int = 1000,
+) -> SampleFiles:
+    at_once = AtOnce(samples=samples, files=files)
+    journal = Journal(folder / "files")
+    return SampleFiles(folder / "samples", journal, started_from=started_from, at_once=at_once, clock=now)
 
 
 def _announced(files: SampleFiles, after: int) -> tuple[list[tuple[int, str]], int]:
@@ -69,7 +78,7 @@ def test_a_file_waits_for_the_end_of_its_last_interval(folder: Path, sampled: Sa
     write_samples([sampled(14, 1)], folder / "samples")
     (folder / "samples" / "date=2026-05-04" / "broken.parquet").write_bytes(b"PAR1")
     now = [_MIDNIGHT + timedelta(seconds=14.9)]
-    files = SampleFiles(folder / "samples", Journal(folder / "files"), started_from=None, clock=lambda: now[0])
+    files = _files(folder, now=lambda: now[0])
     assert _announced(files, 0) == ([(1, "2026-05-04")], 1)
     now[0] += timedelta(seconds=0.1)
     assert _announced(files, 1) == ([(2, "2026-05-04")], 2)
@@ -126,16 +135,25 @@ def test_a_days_files_that_became_one_are_not_announced(folder: Path, sampled: S
     assert _announced(files, 8) == ([(9, "2026-05-04")], 9)
 
 
-def test_a_micro_batch_has_a_limited_number_of_samples(
-    folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("samples", "files"), [(5, 1000), (1000, 2)])
+def test_a_micro_batch_has_a_limited_number_of_samples_and_of_files(
+    samples: int, files: int, folder: Path, sampled: Sampled
 ) -> None:
     """Months of samples are taken in parts, oldest first, and positions go on after the journal was removed."""
-    monkeypatch.setattr(announce, "MOST_SAMPLES", 2)
     for second in (0, 15, 30):
-        write_samples([sampled(second, 1)], folder / "samples")
-    files = _files(folder)
-    assert _announced(files, 7) == ([(8, "2026-05-04"), (9, "2026-05-04")], 9)
-    assert _announced(files, 9) == ([(10, "2026-05-04")], 10)
+        write_samples([sampled(second, 1, None, partition) for partition in (0, 1)], folder / "samples")
+    bounded = _files(folder, samples=samples, files=files)
+    assert _announced(bounded, 7) == ([(8, "2026-05-04"), (9, "2026-05-04")], 9)
+    assert _announced(bounded, 9) == ([(10, "2026-05-04")], 10)
+
+
+def test_a_file_of_more_samples_than_a_micro_batch_has_comes_alone(folder: Path, sampled: Sampled) -> None:
+    """It neither waits for ever nor takes others with it."""
+    for second in (0, 15, 30):
+        seen = [sampled(second, 1, None, partition) for partition in range(3 if second == 15 else 1)]
+        write_samples(seen, folder / "samples")
+    bounded = _files(folder, samples=2)
+    assert [_announced(bounded, after)[1] for after in (0, 1, 2, 3)] == [1, 2, 3, 3]
 
 
 def test_a_start_from_a_day_leaves_older_ones_to_the_batch_job(folder: Path, sampled: Sampled) -> None:

@@ -233,7 +233,8 @@ def test_files_older_than_a_column_are_taken(folder: Path, sampled: Sampled) -> 
     pq.write_table(arrow_table([sampled(0, 1), sampled(15, 2)]).drop_columns(["static_members"]), old)
     pq.write_table(arrow_table([sampled(30, 3)]), new)
     assert find_samples(folder, first=None, last=None).rows == 3
-    assert read_samples(old)["static_members"].null_count == 2
+    (samples,) = read_samples(old, most_rows=2)
+    assert samples["static_members"].null_count == 2
 
 
 @pytest.mark.spark

@@ -15,7 +15,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]  # as above
 from pyspark import SparkConf
@@ -28,6 +29,7 @@ from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from forecasting.history import GroupInterval
 from recommender.adapters.feature_table import FeatureTable
+from spark_features import stream
 from spark_features.batch import build_features
 from spark_features.java import find_java
 from spark_features.stream import FollowRun, follow_features
@@ -146,6 +148,94 @@ def test_a_day_in_random_chunks_is_the_batch_jobs_day(spark: SparkSession, folde
     assert first.rows + second.rows == sum(rows for _, rows in run.rows)
     for key, rows in wanted.items():
         assert streamed[key] == rows, key
+
+
+def _a_large_group(sampled: Sampled) -> list[OffsetSample]:
+    """Sixteen rounds of 45 s of 60 groups: g00 has 2,000 partitions, the others two.
+
+    In g00 an end goes back and comes back, and a partition is silent; g01 has no commits for eight minutes.
+    """
+    seen = []
+    for step in range(1, 17):
+        for partition in range(2000):
+            end = 10 if partition == 7 and step in (5, 9) else 1000 * step + partition * step
+            if partition != 11 or step not in (7, 8):
+                seen.append(sampled(45 * step - 1, end, end - partition % 10, partition, group="g00"))
+        for number in range(1, 60):
+            committed = None if number == 1 and 2 < step < 14 else 290 * step
+            states = {"group": f"g{number:02}", "log_start_offset": 0}
+            seen.extend(sampled(45 * step - 1, 300 * step, committed, each, **states) for each in (0, 1))
+    return seen
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_group_of_2000_partitions_beside_many_small_ones_has_the_batch_jobs_rows(
+    spark: SparkSession, folder: Path, sampled: Sampled
+) -> None:
+    """With a restart, where commits are lost for longer than the samples of the last five minutes go back."""
+    files = _in_files(_a_large_group(sampled), folder / "made", seconds=45)
+    chunks = [files[:4], files[4:5], files[5:8], files[8:12], files[12:13], files[13:]]
+    first = _follow(spark, folder, chunks[:3])
+    second = _follow(spark, folder, chunks[3:])
+    build_features(spark, folder / "samples", folder / "batch")
+    groups = [f"g{number:02}" for number in range(60)]
+    streamed, wanted = _rows(folder / "out", groups), _rows(folder / "batch", groups)
+    assert first.late_samples == second.late_samples == 0
+    assert sum(row.partitions for row in wanted["g00", 15]) == 2000 * 16
+    for key, rows in wanted.items():
+        assert streamed[key] == [row for row in rows if row.interval_end_at <= START_AT + timedelta(minutes=12)], key
+
+
+@pytest.mark.spark
+def test_after_an_outage_micro_batches_are_bounded_and_every_row_comes_once(
+    spark: SparkSession, folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day's file is larger than a micro-batch, and cut off in its middle once; half an hour of files follows."""
+    sizes = (("g", 0), ("g", 1), ("g", 2), ("h", 0))
+    rounds = [
+        [sampled(60 * minute - 1, 60 * minute + 1800, 50 * minute + 1500, n, group=group) for group, n in sizes]
+        for minute in range(-29, 31)
+    ]
+    for samples in rounds[:30]:
+        write_samples(samples, folder / "samples")
+    assert keep_days(folder / "samples", now=START_AT + timedelta(days=1, hours=1), kept_days=35).merged_files == 30
+    for samples in rounds[30:]:
+        write_samples(samples, folder / "samples")
+    monkeypatch.setattr(stream, "MOST_SAMPLES", 40)
+    monkeypatch.setattr(stream, "MOST_FILES", 8)
+    taken: list[tuple[int, int]] = []
+    add = stream._MicroBatches._add
+
+    def spied(batches: stream._MicroBatches, read: list[tuple[Path, pa.Table]], *, files: int) -> None:
+        taken.append((len(read), sum(samples.num_rows for _, samples in read)))
+        if len(taken) == 3:
+            message = "cut off"
+            raise InterruptedError(message)
+        add(batches, read, files=files)
+
+    monkeypatch.setattr(stream._MicroBatches, "_add", spied)
+    with pytest.raises(InterruptedError, match="cut off"):
+        follow_features(spark, folder / "samples", folder / "out", stop=threading.Event())
+    stop = threading.Event()
+    ending = threading.Thread(target=_stop_at, args=(folder / "out", 31, stop))
+    ending.start()
+    run = follow_features(spark, folder / "samples", folder / "out", stop=stop)
+    ending.join()
+    assert taken == [(1, 40)] * 6 + [(8, 32)] * 3 + [(6, 24)]
+    assert (run.files, run.late_samples) == (31, 0)
+    build_features(spark, folder / "samples", folder / "batch")
+    streamed, wanted = _rows(folder / "out", ("g", "h")), _rows(folder / "batch", ("g", "h"))
+    assert len(wanted["g", 15]) == 60
+    for key, rows in wanted.items():
+        assert streamed[key] == [row for row in rows if row.interval_end_at <= START_AT + timedelta(minutes=30)], key
+
+
+def _stop_at(out_dir: Path, files: int, stop: threading.Event) -> None:
+    until = time.monotonic() + _MOST_SECONDS
+    while _files_in(out_dir) < files and time.monotonic() < until:
+        time.sleep(0.02)
+    stop.set()
 
 
 @pytest.mark.spark
