@@ -137,7 +137,7 @@ def ring():
     first.other, second.other = second, first
     return first
 gc.disable()
-memory.TIDY_EVERY_SECONDS, memory.SEARCH_EVERY_TIMES = 0.01, 10**9
+memory.TIDY_EVERY_SECONDS, memory.SET_ASIDE_EVERY_TIMES, memory.SEARCH_EVERY_TIMES = 0.01, 1, 10**9
 held = [ring() for _ in range(1_000)]
 memory.keep_little_of_what_is_freed(for_readers=True)
 while gc.get_freeze_count() < 2_000:
