@@ -57,7 +57,7 @@ _TOLD = (
     *("streams", "commit_interval_seconds", "session_timeout_seconds", "rebalance_timeout_seconds"),
     "consumer_heartbeat_seconds",
 )
-# Of rows that become minutes nobody reads these; they are a third of what a read of the others takes.
+# Nobody reads these of rows that become minutes.
 _UNREAD_OF_MINUTES = (
     "lag_seconds",
     "worst_lag_seconds",
