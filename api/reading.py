@@ -216,14 +216,10 @@ class Reader:
         latest, now = self._latest(key), self.clock()
         cluster, group = latest.cluster, latest.group
         first = (now - DAY).replace(minute=0, second=0, microsecond=0)
-        hours = [first + timedelta(hours=hour) for hour in range(round(DAY / timedelta(hours=1)) + 1)]
-        found = (self.store.history(cluster, group, at - timedelta(hours=1), at, limit=1) for at in hours if at < now)
-        return tuple(
-            sent
-            for decisions in found
-            for decision in decisions
-            if isinstance(sent := self._as_wire(decision), wire.RecommendationV1)
-        )
+        ends = (first + timedelta(hours=hour) for hour in range(round(DAY / timedelta(hours=1)) + 1))
+        hours = [(end - timedelta(hours=1), end) for end in ends if end < now]
+        sent = map(self._as_wire, self.store.last_of_each(cluster, group, hours))
+        return tuple(each for each in sent if isinstance(each, wire.RecommendationV1))
 
     def holds(self) -> wire.Holds:
         """The holds of the store that are in force."""

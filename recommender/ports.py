@@ -217,6 +217,15 @@ class DecisionStore(LoopStore, Protocol):
         """The group's decisions issued from `since` on and before `until`, oldest first: all, or the last `limit`."""
         ...
 
+    def last_of_each(
+        self, cluster: str, group: str, spans: Sequence[tuple[datetime, datetime]]
+    ) -> tuple[Decision, ...]:
+        """The group's last decision of each span, from its begin on and before its end, oldest first; in one query.
+
+        Spans do not overlap, and may be without one.
+        """
+        ...
+
     def standings(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Standing, ...]:
         """What was decided for the group from `since` on and before `until`, oldest first, where it changed.
 

@@ -222,6 +222,20 @@ class SqlDecisionStore:
         newest_first = of_group.order_by(_COLUMNS.issued_at.desc(), _COLUMNS.id.desc()).limit(limit)
         return self._many(newest_first)[::-1]
 
+    def last_of_each(
+        self, cluster: str, group: str, spans: Sequence[tuple[datetime, datetime]]
+    ) -> tuple[Decision, ...]:
+        """The group's last decision of each span, from its begin on and before its end, oldest first; in one query."""
+        of_group = _READ.where(_COLUMNS.cluster == cluster, _COLUMNS.group == group)
+        newest_first = of_group.order_by(_COLUMNS.issued_at.desc(), _COLUMNS.id.desc()).limit(1)
+        of_spans = (
+            newest_first.where(_COLUMNS.issued_at >= _utc(since), _COLUMNS.issued_at < _utc(until))
+            for since, until in spans
+        )
+        # SQLite takes an order and a limit of a part of a union only within a subquery.
+        parts = [sa.select(of_span.subquery()) for of_span in of_spans]
+        return tuple(sorted(self._many(sa.union_all(*parts)), key=issued_at)) if parts else ()
+
     def standings(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Standing, ...]:
         """What was decided for the group from `since` on and before `until`, oldest first, where it changed."""
         shown = (_COLUMNS.issued_at, _COLUMNS.reason, _COLUMNS.current_replicas, _COLUMNS.desired_replicas)
@@ -392,10 +406,10 @@ class SqlDecisionStore:
         found = self._many(query)
         return found[0] if found else None
 
-    def _many(self, query: sa.Select[Any]) -> tuple[Decision, ...]:
+    def _many(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> tuple[Decision, ...]:
         return tuple(self._decision_of(row) for row in self._rows(query))
 
-    def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+    def _rows(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> Sequence[sa.Row[Any]]:
         with self._translated_errors("read"), self._engine.connect() as connection:
             return connection.execute(query).all()
 

@@ -119,6 +119,13 @@ class MemoryDecisionStore:
         found = tuple(d for d in self._of(cluster, group) if since <= issued_at(d) < until)
         return found if limit is None else found[max(0, len(found) - limit) :]
 
+    def last_of_each(
+        self, cluster: str, group: str, spans: Sequence[tuple[datetime, datetime]]
+    ) -> tuple[Decision, ...]:
+        """Span by span."""
+        found = (self.history(cluster, group, since, until, limit=1) for since, until in spans)
+        return tuple(sorted((each for of_span in found for each in of_span), key=issued_at))
+
     def standings(self, cluster: str, group: str, since: datetime, until: datetime) -> tuple[Standing, ...]:
         """The changes within the group's span."""
         return changes_of(map(standing_of, self.history(cluster, group, since, until)))
@@ -318,6 +325,20 @@ class DecisionStoreContract:
             store.save(decision)
         assert store.history("prod-eu", "orders", start + MINUTE, start + 3 * MINUTE) == tuple(decisions[1:3])
         assert store.history("prod-eu", "orders", start, start + 3 * MINUTE, limit=2) == tuple(decisions[1:3])
+
+    def test_the_last_decision_of_each_span_comes_in_one_answer(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """A span without one is left out, as are other groups; the order of the spans makes no difference."""
+        start = advice().issued_at
+        decisions = [advice(recommendation_id=f"r-{i}", issued_at=start + i * MINUTE) for i in range(6)]
+        refused = refusal(refused_at=start + 5 * MINUTE + MINUTE / 2)
+        given: list[Decision] = [*decisions, refused, advice(recommendation_id="other", group="other")]
+        store.save_all([(each, ()) for each in given])
+        spans = [(start + first * MINUTE, start + last * MINUTE) for first, last in ((3, 5), (0, 2), (5, 6), (6, 9))]
+        assert store.last_of_each("prod-eu", "orders", spans) == (decisions[1], decisions[4], refused)
+        assert store.last_of_each("prod-eu", "orders", spans[::-1]) == (decisions[1], decisions[4], refused)
+        assert store.last_of_each("prod-eu", "orders", spans[-1:]) == store.last_of_each("prod-eu", "orders", ()) == ()
 
     def test_nothing_is_known_of_other_groups(self, store: DecisionStore, advice: MakeAdvice) -> None:
         """A group of the same name in another cluster is another group; without a decision the answer is None."""
