@@ -17,7 +17,7 @@ from collector.sample import OffsetSample
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def wait_until(holds: Callable[[], object], *, seconds: float = 120.0) -> None:
+def wait_until(holds: Callable[[], object], *, seconds: float = 300.0) -> None:
     """Check repeatedly; fails with a sentence instead of a hang."""
     until = time.monotonic() + seconds
     while not holds():
