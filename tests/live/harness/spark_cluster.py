@@ -61,6 +61,7 @@ def spark_cluster(folder: Path, *, workers: int, memory: str = "1g") -> Iterator
     port, page = free_ports(2)
     # Workers find the code under test where a real one has lagcast installed.
     environment = os.environ | {"SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "PYTHONPATH": str(_ROOT)}
+    environment |= same_options()
     master = f"spark://127.0.0.1:{port}"
     with ExitStack() as running:
 
@@ -110,6 +111,12 @@ def _ended(process: "subprocess.Popen[bytes]") -> None:
             child.kill()
         except psutil.NoSuchProcess:
             continue
+
+
+def same_options() -> dict[str, str]:
+    """The variable that gives JVMs of executors the options of the driver's."""
+    options = os.environ.get("SPARK_SUBMIT_OPTS")
+    return {} if options is None else {"JAVA_TOOL_OPTIONS": options}
 
 
 def submit(cluster: SparkCluster, program: Path, *words: object) -> "subprocess.CompletedProcess[str]":

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,16 +19,23 @@ from typing import Any
 import pyspark
 
 from spark_features.java import find_java
-from tests.live.harness.clients import wait_until
 from tests.live.harness.contained import mapped
 from tests.live.harness.control_plane import ControlPlane
+from tests.live.harness.spark_cluster import same_options
 
 NAMESPACE = "lagcast"
 _ACCOUNT = "lagcast-spark"
 _ROOT = Path(__file__).parents[3]
 _PACKAGES = "local:///opt/lagcast/site-packages"
 _ADDRESS = "127.0.0.1"
-_LOOK_SECONDS = 0.2
+# Each look is a process of kubectl.
+_LOOK_SECONDS = 1.0
+# Spark waits 10 s for an answer of the API server by default: beside other tests that is too short.
+_PATIENT = tuple(
+    f"--conf=spark.kubernetes.{who}.{what}Timeout=300000"
+    for who in ("submission", "driver")
+    for what in ("connection", "request")
+)
 
 Pod = dict[str, Any]
 
@@ -41,7 +49,7 @@ def pods(cluster: ControlPlane, role: str) -> list[Pod]:
 @contextmanager
 def submitted(cluster: ControlPlane, words: list[str], *, log: Path) -> Iterator[Pod]:
     """The pod of the driver that spark-submit makes by these arguments; command and pod go when the block ends."""
-    command = [str(Path(sys.executable).with_name("spark-submit")), *words]
+    command = [str(Path(sys.executable).with_name("spark-submit")), *_PATIENT, *words]
     environment = os.environ | _spark() | {"KUBECONFIG": str(cluster.kubeconfig)}
     assert pods(cluster, "driver") == []
     with (
@@ -49,9 +57,10 @@ def submitted(cluster: ControlPlane, words: list[str], *, log: Path) -> Iterator
         subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
     ):
         try:
-            wait_until(lambda: process.poll() is not None or pods(cluster, "driver"))
-            assert pods(cluster, "driver"), log.read_text(encoding="utf-8")[-4000:]
-            (pod,) = pods(cluster, "driver")
+            while not (drivers := pods(cluster, "driver")) and process.poll() is None:
+                time.sleep(_LOOK_SECONDS)
+            assert drivers, log.read_text(encoding="utf-8")[-4000:]
+            (pod,) = drivers
             yield pod
         finally:
             process.kill()
@@ -155,7 +164,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _spark() -> dict[str, str]:
-    return {"SPARK_HOME": str(Path(pyspark.__file__).parent), "JAVA_HOME": str(find_java(os.environ).home)}
+    homes = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "JAVA_HOME": str(find_java(os.environ).home)}
+    return homes | same_options()
 
 
 def _value(variable: dict[str, Any], pod: Pod) -> str:
