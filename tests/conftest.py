@@ -1,8 +1,10 @@
 """Decisions of every kind, for the tests of code that stores, shows or carries them out."""
 
+import os
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -32,6 +34,19 @@ from recommender.deciding.recommendation import (
 # The duration of an example depends on the load of the machine: speed is measured in benchmarks/.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# The names in the cache of real parts as the run begins, by which tests/live/conftest.py orders its tests.
+PARTS_AT_START = "LAGCAST_TEST_PARTS_AT_START"
+
+
+def pytest_configure() -> None:
+    """Let all processes of a run see the same parts, also one that takes the place of another that has died.
+
+    Parts are built meanwhile; with an order of its own the new process could be given no test.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "lagcast")
+    os.environ.setdefault(PARTS_AT_START, " ".join(found.name for found in folder.glob("*")))
+
 
 ISSUED_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 _NOTHING = Cost(replicas=0, late=0, pause_late=0, backlog=0, duplicates=0, start_up=0, restore=0, risk=0)

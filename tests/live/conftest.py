@@ -24,6 +24,7 @@ from recommender.adapters.kubernetes_scalers import KubernetesScalers
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.recommendation import Recommendation
 from tests.cli.conftest import feature_table, lagcast, lagcast_process
+from tests.conftest import PARTS_AT_START
 from tests.live.harness.broker import compiled, fetched_jars, running_brokers, running_java
 from tests.live.harness.browser import BrowserError, Watched, fetched_browser, running_browser, tools_to_fetch
 from tests.live.harness.clients import create_topic, fresh_name, produce, wait_until
@@ -74,9 +75,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_cached(part: str) -> bool:
-    """True if the cache holds a version of the part, and not only the libraries that it is built with."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "lagcast")
-    return any(found.suffix != ".libraries" for found in folder.glob(f"{part}-[0-9]*"))
+    """True if the cache held a version of the part as the run began, and not only what it is built with or from."""
+    names = map(Path, os.environ[PARTS_AT_START].split())
+    return any(
+        name.match(f"{part}-[0-9]*") and name.suffix != ".libraries" and ".unfinished" not in name.name
+        for name in names
+    )
 
 
 @pytest.fixture(scope="session")
