@@ -9,7 +9,6 @@ aside that is not there, or was made by another Java or of other jars. It takes 
 import os
 import sys
 import tempfile
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 
 import pandas as pd
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from collector.sample import OffsetSample
 from collector.sinks import write_samples
@@ -33,16 +31,16 @@ _LIMIT_SECONDS = 600.0
 def main(archive: Path) -> None:
     """Run the job, the stream and a function of Python in one JVM, which writes the archive as it ends."""
     archive.unlink(missing_ok=True)
-    unfinished = archive.with_suffix(".unfinished")
+    unfinished, java = archive.with_suffix(".unfinished"), find_java(os.environ)
     options = os.environ.get("SPARK_SUBMIT_OPTS", "")
     kept = " ".join(word for word in options.split() if not word.startswith("-XX:SharedArchiveFile="))
     os.environ["SPARK_SUBMIT_OPTS"] = f"{kept} -XX:ArchiveClassesAtExit={unfinished}"
     with tempfile.TemporaryDirectory(prefix="lagcast-classes-") as name:
         folder = Path(name)
-        spark = spark_session("classes", java=find_java(os.environ), master="local[2]", log_path=folder / "spark.log")
+        spark = spark_session("classes", java=java, master="local[2]", log_path=folder / "spark.log")
         write_samples([sample(minute) for minute in range(20)], folder / "samples")
         build_features(spark, folder / "samples", folder / "batch")
-        follow_until_rows(spark, folder)
+        follow_features(spark, folder / "samples", folder / "stream", stop=RowsAreThere(folder / "stream"))
         rows = spark.createDataFrame([("a", 1.0), ("b", 2.0)], "name string, value double")
         rows.groupBy("name").applyInPandas(same, "name string, value double").write.parquet(str(folder / "same"))
         gateway: Any = SparkContext._gateway  # noqa: SLF001  (the only way to wait for the end of the JVM)
@@ -50,23 +48,22 @@ def main(archive: Path) -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(_LIMIT_SECONDS)
-    unfinished.replace(archive)
+    if unfinished.exists():
+        unfinished.replace(archive)
+    else:
+        sys.stderr.write(f"Java {java.version} ({java.home}) archives no classes: tests of Spark take longer\n")
 
 
-def follow_until_rows(spark: SparkSession, folder: Path) -> None:
-    """Follow the samples until the table has rows."""
-    stop, out = threading.Event(), folder / "stream"
+class RowsAreThere:
+    """Stops the stream once its table has rows, or after ten minutes."""
 
-    def watch() -> None:
-        until = time.monotonic() + _LIMIT_SECONDS
-        while not list(out.glob("versions/*/*/*/*.parquet")) and time.monotonic() < until:
-            time.sleep(0.1)
-        stop.set()
+    def __init__(self, table: Path) -> None:
+        self._table, self._until = table, time.monotonic() + _LIMIT_SECONDS
 
-    watching = threading.Thread(target=watch)
-    watching.start()
-    follow_features(spark, folder / "samples", out, stop=stop)
-    watching.join()
+    def wait(self, timeout: float) -> bool:
+        """Wait so many seconds; true if the stream should stop."""
+        time.sleep(timeout)
+        return any(self._table.glob("versions/*/*/*/*.parquet")) or time.monotonic() > self._until
 
 
 def same(rows: pd.DataFrame) -> pd.DataFrame:

@@ -71,7 +71,7 @@ def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Pat
         with pytest.raises(FeaturesError, match=r"another run is writing to .*; wait for it, stop it"), writing(out):
             pass
         following.send_signal(signal.SIGTERM)
-        printed, err = following.communicate(timeout=600)
+        printed, err = following.communicate(timeout=60)
     assert (following.returncode, printed) == (0, f"{out}\n"), err
     assert "broken.parquet is no readable parquet file" in err
     # 21 base rows, 6 of a minute, 2 of five and 1 of an hour: the first sample is the last of the day before.

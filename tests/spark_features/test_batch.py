@@ -292,7 +292,7 @@ def test_spark_submit_runs_the_same_job(folder: Path, sampled: Sampled) -> None:
 
     def run(samples: str) -> subprocess.CompletedProcess[str]:
         command = [*submit, "--samples", str(folder / samples), "--out", str(folder / "out")]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
 
     assert run("samples").returncode == 0
     assert {row.produce_messages_per_second for row in FeatureTable(folder / "out").intervals("c", "g")} == {None, 10.0}

@@ -119,6 +119,6 @@ def test_spark_starts_on_the_packaged_java_without_output(folder: Path) -> None:
     root = str(Path(__file__).parents[2])
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": root}
     command: list[Path | str] = [sys.executable, "-c", script, folder]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (folder / "spark.log").stat().st_size > 0

@@ -41,7 +41,7 @@ Rows = dict[tuple[str, int], list[GroupInterval]]
 
 _LENGTHS = (15, 60, 300, 3600)
 _DAY_SECONDS = 86_400
-_MOST_SECONDS = 600
+_MOST_SECONDS = 120
 
 
 def _rows(table: Path, groups: Sequence[str]) -> Rows:

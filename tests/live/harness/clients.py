@@ -17,12 +17,12 @@ from collector.sample import OffsetSample
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def wait_until(holds: Callable[[], object], *, seconds: float = 300.0) -> None:
+def wait_until(holds: Callable[[], object], *, seconds: float = 120.0, every_seconds: float = 0.1) -> None:
     """Check repeatedly; fails with a sentence instead of a hang."""
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, f"still not so after {seconds:.0f} s"
-        time.sleep(0.1)
+        time.sleep(every_seconds)
 
 
 def fresh_name(kind: str) -> str:

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pyspark
 
 from spark_features.java import find_java
+from tests.live.harness.clients import wait_until
 from tests.live.harness.contained import mapped
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.spark_cluster import same_options
@@ -57,10 +57,13 @@ def submitted(cluster: ControlPlane, words: list[str], *, log: Path) -> Iterator
         subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
     ):
         try:
-            while not (drivers := pods(cluster, "driver")) and process.poll() is None:
-                time.sleep(_LOOK_SECONDS)
-            assert drivers, log.read_text(encoding="utf-8")[-4000:]
-            (pod,) = drivers
+            wait_until(
+                lambda: process.poll() is not None or pods(cluster, "driver"),
+                seconds=600.0,
+                every_seconds=_LOOK_SECONDS,
+            )
+            assert pods(cluster, "driver"), log.read_text(encoding="utf-8")[-4000:]
+            (pod,) = pods(cluster, "driver")
             yield pod
         finally:
             process.kill()
