@@ -130,7 +130,8 @@ class Recommender:
     the others stands: collectors do not read at the same moment, and the rows of each would decide all groups again.
 
     While the store does not answer, or the histories cannot be read, all known groups are refused with that reason:
-    nothing is advised that is not stored. What fails is told to `borders`.
+    nothing is advised that is not stored. What is known of them stays, so that the first cycle afterwards decides them
+    all. What fails is told to `borders`.
     `settings_of` has the groups with settings other than `settings`; it, `profile_of` and `workload_of` are called
     again in each cycle. `obstacles` gives the groups that cannot be read now: they are refused with its sentence.
     `stops` gives the measured stops of a group's rebalances since its last call. Forecasters are called through
@@ -450,7 +451,7 @@ class Recommender:
                 session = opened[group] if group in opened else self._session(group, newest, now=now)
             if session is None:
                 return None
-            # Before the decision that learns from them: moves that could not be stored are graded again from the rows.
+            # Before the decision that learns from them.
             with self._storing(times):
                 self.store.keep_outcomes(session.drain_outcomes())
             with times.timing("forecast"):
@@ -471,6 +472,10 @@ class Recommender:
         except NotLeadingError:
             raise
         except Exception as error:  # noqa: BLE001  # one poisoned group of a thousand must not silence the others
+            if self._store_is_down and group in self._watched:
+                self.borders.failed("step", "store", error, is_expected=True)
+                self._watched[group].session.keep_again()
+                return self._refusal(group, outage(error), now=now)
             return self._failure(group, error, now=now)
         self.borders.passed("group", "/".join(group))
         return decision
@@ -621,10 +626,12 @@ class Recommender:
 
     def _unstored(self, decision: Decision, *, now: datetime) -> Decision:
         """What is told while the store is away: a refusal, which need not be stored."""
+        group = decision.cluster, decision.group
+        if (watched := self._watched.get(group)) is not None:
+            watched.session.retract(decision)
+            watched.standing = None
         if self._outage is None or isinstance(decision, Refusal):
             return decision
-        group = decision.cluster, decision.group
-        self._watched.pop(group, None)
         return self._refusal(group, self._outage, now=now)
 
     def _account_changes(self, group: Group) -> tuple[AccountPart, ...]:

@@ -136,6 +136,7 @@ class Experts:
         self._regret = 0.0
         self._seen_until = self._decided_after = datetime.min.replace(tzinfo=UTC)
         self._changed_slots: set[int] = set()
+        self._drained_slots: set[int] = set()
         self._replay()
         self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(members))
 
@@ -187,9 +188,9 @@ class Experts:
     def drain_account(self) -> tuple[AccountSlot, ...]:
         """The slots of the account that have changed since the last call, oldest first, to be kept."""
         changed = sorted(self._changed_slots)
+        self._drained_slots, self._changed_slots = self._changed_slots, set()
         if not changed:
             return ()
-        self._changed_slots.clear()
         state = self._state
         return tuple(
             AccountSlot(
@@ -201,6 +202,10 @@ class Experts:
             )
             for slot in changed
         )
+
+    def keep_again(self) -> None:
+        """What was drained last was not kept: it is drained again."""
+        self._changed_slots |= self._drained_slots
 
     @property
     def _counts(self) -> tuple[int, ...]:

@@ -135,6 +135,12 @@ class Grader:
         if self._lags and (self._watch is None or self._watch.is_refuted_by(adds=command.adds)):
             self._watch = self._opened(command.at, command.from_replicas, command)
 
+    def retract(self, at: datetime) -> None:
+        """Forget the command of that instant: nobody was told of it."""
+        command = None if self._watch is None else self._watch.command
+        if command is not None and command.at == at:
+            self._watch = None
+
     def measured(self, stop: MeasuredPause) -> None:
         """Keep a measured pause; a move that it falls into is graded by it."""
         self._measured.append(stop)

@@ -47,6 +47,7 @@ class MoveLearner:
         self._untaught = list(outcomes)
         self._taught_until = max((move.graded_at for move in self._untaught), default=None)
         self._graded: list[GradedMove] = []
+        self._drained: tuple[GradedMove, ...] = ()
         self._learned: Learned | None = None
         self._similar: SimilarGroups | None = None
         self._pods: PodStartUp | None = None
@@ -125,9 +126,16 @@ class MoveLearner:
 
     def drain_outcomes(self) -> tuple[GradedMove, ...]:
         """The moves that were graded since the last call, oldest first."""
-        graded = tuple(self._graded)
-        self._graded.clear()
-        return graded
+        self._drained, self._graded = tuple(self._graded), []
+        return self._drained
+
+    def keep_again(self) -> None:
+        """What was drained last was not stored: it is drained again."""
+        self._graded[:0], self._drained = self._drained, ()
+
+    def retract(self, at: datetime) -> None:
+        """Watch no move that was advised at that instant: nobody was told of it."""
+        self._grader.retract(at)
 
     def _take(self, move: GradedMove | None) -> None:
         if move is not None and (self._taught_until is None or move.graded_at > self._taught_until):

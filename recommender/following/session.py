@@ -152,6 +152,19 @@ class Session:
         """What has changed of the account of who is followed since the last call, oldest first, to be stored."""
         return () if self._experts is None else self._experts.drain_account()
 
+    def keep_again(self) -> None:
+        """What `drain_outcomes` and `drain_account` gave last was not stored: the next calls give it too."""
+        self._moves.keep_again()
+        if self._experts is not None:
+            self._experts.keep_again()
+
+    def retract(self, decision: Decision) -> None:
+        """Take back the last decision, which could not be stored, so that nobody was told of it."""
+        self.keep_again()
+        if self._previous is decision and self._inputs is not None:
+            self._previous = self._inputs.previous
+            self._moves.retract(self._inputs.now)
+
     def _compare(self, row: GroupInterval, capacity: Capacity) -> None:
         """Pass the row to the shadows too; they begin with the first row that shows members."""
         if self._account and row.interval_end_at > self._account[-1].state.decided_after:
