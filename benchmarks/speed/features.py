@@ -240,7 +240,8 @@ def _written(table: str, seconds: int, out: Path) -> str:
     )
 
 
-# The rates of a partition, then sums of its group and interval, then what needs the group's past.
+# The rates of a partition, then sums of its group and interval, then what needs the group's past. Of partitions equally
+# far behind it is the lowest one, as in the features job.
 BASE = """
 CREATE OR REPLACE TEMP TABLE base AS
 WITH samples AS (
@@ -270,8 +271,10 @@ WITH samples AS (
         CASE WHEN count(produce_rate) = count(*) THEN sum(produce_rate) END AS produce_messages_per_second,
         CASE WHEN count(consume_rate) = count(*) THEN sum(consume_rate) END AS consume_messages_per_second,
         CAST(sum(behind) AS DOUBLE) AS lag_messages,
-        max(produce_rate) AS busiest_rate, arg_max("partition", produce_rate) AS busiest,
-        max(behind) AS worst_lag, arg_max("partition", behind) AS worst, arg_max(produce_rate, behind) AS worst_rate,
+        max(produce_rate) AS busiest_rate,
+        arg_max("partition", produce_rate - "partition" / 1048576.0) AS busiest,
+        max(behind) AS worst_lag, arg_max("partition", behind - "partition" / 1048576.0) AS worst,
+        arg_max(produce_rate, behind - "partition" / 1048576.0) AS worst_rate,
         max(members) AS members, max(group_state) AS group_state, max(group_protocol) AS group_protocol,
         max(group_assignor) AS group_assignor
     FROM rates GROUP BY ALL
