@@ -67,9 +67,9 @@ def spark_session(
     """The running session, or a new one: 2-5 s. All output of the JVM goes to `log_path`, never to stderr.
 
     `master` is Spark's; of a cluster, its workers have to reach this machine by its name. `memory` is the driver's heap
-    in Java's notation; a session that `is_lasting` gives back what it does
-    not need of it. Sets JAVA_HOME, and PYSPARK_PYTHON if it is not set, in the environment of this process, from which
-    Spark's launcher and its workers read them; for a session that `is_lasting`, MALLOC_ARENA_MAX too.
+    in Java's notation; a session that `is_lasting` gives back what it does not need of it. Sets JAVA_HOME, and
+    PYSPARK_PYTHON if it is not set, in the environment of this process, from which Spark's launcher and its workers
+    read them; for a session that `is_lasting`, MALLOC_ARENA_MAX too.
     Errors: JavaError if the JVM does not start, with its last line of output.
     """
     if SparkContext._active_spark_context is not None:  # noqa: SLF001  (read from the class; sessions are per thread)
