@@ -1,5 +1,6 @@
 """The load that each useful count carries, and the stops of moves between them, as arrays for the compiled loop."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ class MoveTimes(NamedTuple):
         return cls(*(to_a_tenth(value) for value in seconds))
 
 
+@lru_cache(maxsize=1024)
 def to_a_tenth(value: float) -> float:
     """The nearest of seven values per doubling, so that what was computed with it can be used again.
 

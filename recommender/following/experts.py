@@ -148,6 +148,8 @@ class Experts:
         """Play everything that is remembered again, with these times of moves, and the capacity and members of now."""
         self._played_with, self._played_members = (times, self._capacity), self._members
         self._tables = tables_of(self._profile, self._played_with[0], max_lag_seconds=self._limit)
+        pauses = self._tables.whole_seconds + self._tables.longer_seconds.max(axis=2)
+        self._longest_pause_seconds = float(pauses.max())
         place, scalers = self._place_of(self._members), self._rules.kind.size
         self._shadows = shadows_of(scalers, members=place)
         self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
@@ -269,7 +271,7 @@ class Experts:
             return
         carried = self._capacity * float(self._tables.carried[self._place_of(row.members)])
         self._seen_until = row.interval_end_at
-        longest = float((self._tables.whole_seconds + self._tables.longer_seconds.max(axis=2)).max())
+        longest = self._longest_pause_seconds
         self._standstill.see(row, members=row.members, lag=row.lag_messages, carried=carried, pause_seconds=longest)
         if rate is None:
             return
@@ -297,6 +299,8 @@ class Experts:
     def _begin(self, row: GroupInterval) -> None:
         """Begin the slot of a row, if it is another one: costs of the day before, and its rows, are forgotten."""
         slot = (int(row.interval_end_at.timestamp()) - row.interval_seconds) // SLOT_SECONDS
+        if slot == self._slot:
+            return
         for begun in range(max(self._slot, slot - SLOTS) + 1, slot + 1):
             for spent in (self._before, self._since, self._plans, self._paid):
                 spent[begun % SLOTS] = 0.0
