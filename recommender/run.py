@@ -320,7 +320,7 @@ class Recommender:
     ) -> Decision | None:
         """The group's decision, which is not stored yet; None for a group that is left out."""
         if self._outage is not None:
-            return self._refusal(group, self._outage, now=now)
+            return self._kept_but_refused(group, self._outage, now=now)
         if obstacle is not None:
             self._watched.pop(group, None)
             return self._refusal(group, obstacle, now=now)
@@ -475,7 +475,7 @@ class Recommender:
             if self._store_is_down and group in self._watched:
                 self.borders.failed("step", "store", error, is_expected=True)
                 self._watched[group].session.keep_again()
-                return self._refusal(group, outage(error), now=now)
+                return self._kept_but_refused(group, outage(error), now=now)
             return self._failure(group, error, now=now)
         self.borders.passed("group", "/".join(group))
         return decision
@@ -592,6 +592,12 @@ class Recommender:
     def _refusal(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
         return refused(group, obstacle, now=now, retry_seconds=self.settings.cycle_seconds)
 
+    def _kept_but_refused(self, group: Group, obstacle: Obstacle, *, now: datetime) -> Refusal:
+        """The refusal of a group in an outage: what is known of it is kept, and the next cycle without one decides."""
+        if group in self._watched:
+            self._watched[group].standing = None
+        return self._refusal(group, obstacle, now=now)
+
     def _stored(self, decisions: Sequence[Decision], times: StepTimes, *, now: datetime) -> Sequence[Decision]:
         """The decisions once they are stored; a refusal in place of advice that cannot be, which nobody could audit."""
         if self._store_is_down:
@@ -627,12 +633,11 @@ class Recommender:
     def _unstored(self, decision: Decision, *, now: datetime) -> Decision:
         """What is told while the store is away: a refusal, which need not be stored."""
         group = decision.cluster, decision.group
-        if (watched := self._watched.get(group)) is not None:
-            watched.session.retract(decision)
-            watched.standing = None
+        if group in self._watched:
+            self._watched[group].session.retract(decision)
         if self._outage is None or isinstance(decision, Refusal):
             return decision
-        return self._refusal(group, self._outage, now=now)
+        return self._kept_but_refused(group, self._outage, now=now)
 
     def _account_changes(self, group: Group) -> tuple[AccountPart, ...]:
         """The parts of a group's account that the store does not have yet."""

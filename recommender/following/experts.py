@@ -189,7 +189,8 @@ class Experts:
 
     def drain_account(self) -> tuple[AccountSlot, ...]:
         """The slots of the account that have changed since the last call, oldest first, to be kept."""
-        changed = sorted(self._changed_slots)
+        # After a long outage of the store some are older than the account.
+        changed = sorted(slot for slot in self._changed_slots if slot > self._slot - SLOTS)
         self._drained_slots, self._changed_slots = self._changed_slots, set()
         if not changed:
             return ()

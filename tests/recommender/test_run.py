@@ -272,6 +272,20 @@ def test_p17_while_the_store_does_not_answer_groups_are_refused_and_the_next_cyc
     assert all(isinstance(each, Recommendation) for each in again)
 
 
+def test_p17_after_an_outage_of_a_few_seconds_the_refusal_does_not_stay_until_rows_come(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """What was decided before it does not stand: nobody would be told that it is in force again."""
+    publisher = RecordingPublisher()
+    loop = make(Rows(hour), [publisher])
+    loop.run_once(now=now)
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(loop.store, "holds", Mock(side_effect=UnavailableError("the database is away")))
+        loop.run_once(now=now + timedelta(seconds=15))
+    loop.run_once(now=now + timedelta(seconds=25))
+    assert [isinstance(each, Recommendation) for each in publisher.decisions] == [True, False, True]
+
+
 def test_p17_while_the_table_cannot_be_read_known_groups_are_refused_and_stored(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
 ) -> None:

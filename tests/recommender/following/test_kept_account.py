@@ -178,6 +178,21 @@ def test_only_what_has_changed_is_given_to_be_kept() -> None:
     assert beside.drain_account() == ()
 
 
+def test_what_was_not_stored_is_given_again_and_what_is_older_than_the_account_is_not() -> None:
+    """Beside what has changed since; after two days, the quarter of an hour of the first one is no part of it."""
+    beside = experts()
+    step = Step(1, 8, 6000.0, 2.5, (8, 8))
+    go_on(beside, [(row(place), step) for place in range(4)])
+    (first,) = beside.drain_account()
+    beside.keep_again()
+    go_on(beside, [(row(70), step)])
+    assert [slot.slot for slot in beside.drain_account()] == [first.slot, first.slot + 1]
+    beside.keep_again()
+    go_on(beside, [(row(2 * 5760), step)])
+    (newest,) = beside.drain_account()
+    assert newest.slot > first.slot + 96
+
+
 def test_before_the_first_decision_nothing_has_to_be_kept() -> None:
     """Rows without a decision are those of the feature table."""
     beside = experts()

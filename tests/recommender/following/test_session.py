@@ -292,6 +292,24 @@ def test_moves_from_before_the_capacity_was_known_teach_as_soon_as_it_is(row: Ma
     assert [move.outcome.rebalance_pause_seconds for move in outcomes] == pytest.approx([3.5] * 6)
 
 
+def test_a_decision_that_is_retracted_leaves_the_one_before_and_moves_are_given_again(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """As if it had not been made: the next one goes on from the advice that was told, and the moves are stored then."""
+    rows = moved_day(row)
+    now = rows[-1].interval_end_at
+    session = Session(profile, DecisionSettings(), rows)
+    told = session.recommend(now)
+    outcomes = session.drain_outcomes()
+    untold = session.recommend(now + timedelta(seconds=15))
+    session.retract(untold)
+    assert len(outcomes) == 6
+    assert session.drain_outcomes() == outcomes
+    session.recommend(now + timedelta(seconds=30))
+    assert session.inputs is not None
+    assert session.inputs.previous is told
+
+
 def test_moves_that_were_kept_do_not_teach_again_once_the_capacity_is_known(
     row: MakeRow, profile: GroupProfile
 ) -> None:
