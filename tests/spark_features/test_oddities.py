@@ -36,6 +36,15 @@ def test_two_steady_partitions_add_up(intervals: Intervals, sampled: Sampled) ->
     assert not any(value for row in rows for name, value in row.asDict().items() if name.endswith("_count"))
 
 
+def test_names_are_told_as_they_are_whatever_is_in_them(intervals: Intervals, sampled: Sampled) -> None:
+    """Slashes, digits and letters of several bytes; the same letters divided otherwise are another group."""
+    names = {("c/1", "2/3/g", "t.1"), ("c", "/12/3/g", "t.1"), ("ü", "заказы", "t"), ("üз", "аказы", "t")}
+    rows = intervals(
+        [sampled(0, 1, cluster=cluster, group=group, topic=topic) for cluster, group, topic in sorted(names)]
+    )
+    assert {(row.cluster, row.group, row.topics) for row in rows} == names
+
+
 def test_a_partition_that_is_missing_makes_the_sums_unknown(intervals: Intervals, sampled: Sampled) -> None:
     """With one of two partitions sampled the sums are null; after 30 s the rate is known, and a gap is counted."""
     other = [sample for sample in _steady(sampled, 1, until=60) if sample.sampled_at.second != 30]
