@@ -36,7 +36,7 @@ from replay.world import World
 from spark_features.batch import build_features
 from spark_features.java import find_java
 from spark_features.session import spark_session
-from spark_features.transforms import latest_in_interval, with_offset_deltas
+from spark_features.transforms import latest_in_interval, with_names, with_offset_deltas
 
 Engine()
 
@@ -69,6 +69,7 @@ partitions = (
     spark.read.parquet(str(samples))
     .transform(latest_in_interval)
     .transform(with_offset_deltas)
+    .transform(with_names)
     .groupBy("topic", "partition")
     .agg((functions.sum("produced_messages") / functions.sum("elapsed_seconds")).alias("rate"))
 )

@@ -204,6 +204,19 @@ def with_lag(partitions: DataFrame) -> DataFrame:
     )
 
 
+def with_names(partitions: DataFrame) -> DataFrame:
+    """The cluster, topic and group of each row again, which `latest_in_interval` has made one word of."""
+    words = F.split("names", "/", 3)
+    cluster, topic, together = words[0].cast("int"), words[1].cast("int"), words[2]
+    return partitions.withColumns(
+        {
+            "cluster": F.substr(together, F.lit(1), cluster),
+            "topic": F.substr(together, cluster + 1, topic),
+            "group": F.substr(together, cluster + topic + 1),
+        }
+    )
+
+
 def per_group_interval(partitions: DataFrame) -> DataFrame:
     """One row for each group and interval: sums over its partitions, null unless every known partition has a value.
 
@@ -214,7 +227,7 @@ def per_group_interval(partitions: DataFrame) -> DataFrame:
     known = F.sum("arrivals").over(earlier_and_now) - F.coalesce(F.sum("departures").over(forgotten), F.lit(0))
     return (
         _sums_per_topic(partitions)
-        .transform(_named)
+        .transform(with_names)
         .transform(_sums_per_group)
         .withColumn("partitions", known.cast("int"))
         .withColumns(
@@ -372,19 +385,6 @@ def _sums_per_group(topics: DataFrame) -> DataFrame:
 def _names() -> Column:
     """Cluster, topic and group as one word, with two lengths before it: "4/6/mainorderscheckout"."""
     return F.concat(F.length("cluster"), F.lit("/"), F.length("topic"), F.lit("/"), "cluster", "topic", "group")
-
-
-def _named(topics: DataFrame) -> DataFrame:
-    """The rows with the names that `_names` has made one word of."""
-    words = F.split("names", "/", 3)
-    cluster, topic, together = words[0].cast("int"), words[1].cast("int"), words[2]
-    return topics.withColumns(
-        {
-            "cluster": F.substr(together, F.lit(1), cluster),
-            "topic": F.substr(together, cluster + 1, topic),
-            "group": F.substr(together, cluster + topic + 1),
-        }
-    )
 
 
 def _if_all(total: str, *, having: str) -> Column:
