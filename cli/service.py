@@ -238,7 +238,9 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
     weeks = None if options.forecasts is None else LongForecastsFolder(options.forecasts)
     known_groups, deciding, pulse = KnownGroups(), Event(), Pulse()
     with (
-        scalers_in(options.kubernetes, options.kubeconfig, settings, fence=fence, owns=options.shard.owns) as scalers,
+        scalers_in(
+            options.kubernetes, options.kubeconfig, settings, fence=fence, owns=options.shard.owns, borders=borders
+        ) as scalers,
         workloads_in(
             options.kubernetes,
             options.kubeconfig,
@@ -273,6 +275,7 @@ def running_service(options: ServiceOptions, *, talk: Talk) -> Iterator[Service]
                 certificate=certificate,
                 talk=talk,
                 leads=leads or (lambda: True),
+                borders=borders,
             ),
         ):
             yield Service(

@@ -169,6 +169,7 @@ def scalers_in(
     *,
     fence: "Fence | None",
     owns: Callable[[str, str], bool],
+    borders: "Borders",
 ) -> "Iterator[Scalers | None]":
     """The ConsumerGroupScalers of those namespaces over `settings`, followed inside the block; None without namespaces.
 
@@ -190,6 +191,7 @@ def scalers_in(
             settings=settings,
             tenants=Tenants(followed=frozenset(namespaces)),
             owns=owns,
+            borders=borders,
         )
 
 
@@ -245,6 +247,7 @@ def answering_keda(
     certificate: "Certificate | None",
     talk: "Talk",
     leads: Callable[[], bool],
+    borders: "Borders",
 ) -> Iterator[None]:
     """Serve KEDA's external triggers on that port during the block, while this process leads; nothing without a port.
 
@@ -260,6 +263,8 @@ def answering_keda(
     except ModuleNotFoundError as error:
         message = f"--keda-port needs the package {error.name}: pip install 'lagcast[keda]'"
         raise InputError(message) from error
-    with serving_keda(store, clock=read_clock, host=host, port=port, certificate=certificate, leads=leads) as bound:
+    with serving_keda(
+        store, clock=read_clock, host=host, port=port, certificate=certificate, leads=leads, borders=borders
+    ) as bound:
         talk.line(f"answers KEDA's external triggers on {host}:{bound}")
         yield

@@ -2,7 +2,7 @@
 
     OUT/date=2026-05-04/*.parquet          the samples, as `lagcast collect --out` writes them
     OUT/.landed/KAFKA/TOPIC.json           the next offset of each partition; KAFKA is the cluster's own id
-    OUT/.landed/KAFKA/TOPIC-0-17.parked    a message that could not be read, unchanged
+    OUT/.landed/KAFKA/TOPIC-0-17.parked    a message that could not be read, unchanged; the newest of them
 
 Files first, then the offsets, both by rename. After a kill between the two, the same messages are landed again under
 the same names: a file's name is derived from its contents.
@@ -10,10 +10,11 @@ the same names: a file's name is derived from its contents.
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -29,6 +30,10 @@ from collector.sample import CLOCK_TOLERANCE
 from collector.sinks import sync_folder, write_table
 
 _NEXT_OFFSETS = "lagcast_next_offsets"
+# A producer of other things would otherwise fill the disk; the topic has the older ones for as long as it keeps them.
+MOST_PARKED_FILES, MOST_PARKED_BYTES = 1000, 100_000_000
+# And the log. A clock that is set back does not silence it.
+_REPORT_EVERY = timedelta(minutes=1)
 
 _log = structlog.get_logger(__name__)
 
@@ -66,12 +71,17 @@ class Landing:
         self._topic = topic
         self._clock = clock
         self._reported_ahead: set[str] = set()
+        self._unreported = 0
+        self._last_parked: dict[str, str] = {}
+        self._reported_at: datetime | None = None
         self._path = _offsets_path(out, kafka=kafka, topic=topic)
         self.next_offsets: dict[int, int] = _read(self._path)
         self.done = Landed()
 
     def land(self, messages: Sequence[Arrived]) -> None:
         """Write the samples, then the next offsets. A message that cannot be read is set aside and counted.
+
+        Those set aside are reported once a minute, in one line, also by a call without messages.
 
         Errors: UnknownVersionError; the messages before it are landed, and the next call has to begin with it.
         """
@@ -100,12 +110,15 @@ class Landing:
                 counts["messages"] += 1
             counts["expired"] += self._expired(message, following.get(message.partition))
             following[message.partition] = message.offset + 1
+        if counts["parked"]:
+            self._forget_oldest()
         for folder in folders:
             sync_folder(folder)
         if following != self.next_offsets:
             _write(self._path, following)
         self.next_offsets = following
         self.done = Landed(**{name: getattr(self.done, name) + count for name, count in counts.items()})
+        self._report()
         if refused is not None:
             raise refused
 
@@ -126,8 +139,27 @@ class Landing:
     def _park(self, message: Arrived, error: AdapterError) -> Path:
         path = self._path.with_name(f"{self._path.stem}-{message.partition}-{message.offset}.parked")
         _replace(path, message.value)
-        _log.warning("message_set_aside", error=f"{self._where(message)}: {error}", kept_as=str(path))
+        self._unreported += 1
+        self._last_parked = {"last": f"{self._where(message)}: {error}", "kept_as": str(path)}
         return path.parent
+
+    def _forget_oldest(self) -> None:
+        """Remove the oldest messages set aside, beyond what is kept of them."""
+        named = re.compile(rf"{re.escape(self._path.stem)}-(\d+)-(\d+)\.parked")
+        offsets = {path: int(name[2]) for path in self._path.parent.iterdir() if (name := named.fullmatch(path.name))}
+        # By offset too, as files of one batch have one time.
+        newest_first = sorted(offsets, key=lambda path: (path.stat().st_mtime_ns, offsets[path]), reverse=True)
+        kept_bytes = 0
+        for number, path in enumerate(newest_first):
+            kept_bytes += path.stat().st_size
+            if number >= MOST_PARKED_FILES or kept_bytes > MOST_PARKED_BYTES:
+                path.unlink()
+
+    def _report(self) -> None:
+        now = self._clock()
+        if self._unreported and (self._reported_at is None or abs(now - self._reported_at) >= _REPORT_EVERY):
+            _log.warning("messages_set_aside", messages=self._unreported, **self._last_parked)
+            self._unreported, self._reported_at = 0, now
 
     def _expired(self, message: Arrived, expected: int | None) -> int:
         expired = 0 if expected is None else max(0, message.offset - expected)

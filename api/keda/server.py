@@ -10,6 +10,7 @@ import grpc  # type: ignore[import-untyped]  # ships no types
 
 from api.access.certificates import Certificate
 from api.keda.scaler import LOOK_SECONDS, MOST_STREAMS, ExternalScaler, handlers
+from recommender.borders import Borders
 from recommender.ports import DecisionStore, UnavailableError
 
 # KEDA's streams end with the server: there is nothing to wait for.
@@ -48,8 +49,12 @@ def serving_keda(
     port: int,
     certificate: Certificate | None = None,
     leads: Callable[[], bool] = lambda: True,
+    borders: Borders | None = None,
 ) -> Iterator[int]:
     """Serve on `port` and yield the port; for 0 the system chooses one. Errors: UnavailableError if it is taken.
+
+    A port that is taken later, when this process leads again, is tried again each second: a failure of a part, which
+    `borders` count and report.
 
     With a `certificate` over TLS, and where it asks callers for theirs, to callers who have one of its authority alone.
 
@@ -57,6 +62,8 @@ def serving_keda(
     retries a refused one, which a Service then routes to another replica.
     """
     ready, stop_now = threading.Event(), threading.Event()
+    borders = borders or Borders()
+    failures: list[Exception] = []
     # gRPC reads the text before the last colon as the host, so an IPv6 address needs its brackets.
     name = f"[{host}]" if ":" in host else host
     found: list[int] = []
@@ -71,6 +78,7 @@ def serving_keda(
             found[:] = [server.add_secure_port(address, _credentials(certificate))]
         await server.start()
         ready.set()
+        borders.passed("part", "keda")
         while leads() and not await asyncio.to_thread(stop_now.wait, LOOK_SECONDS):
             pass
         await server.stop(GRACE_SECONDS)
@@ -81,10 +89,12 @@ def serving_keda(
             if leads() or not found:
                 try:
                     await serve_while_leading()
-                except RuntimeError:
+                except Exception as error:  # noqa: BLE001  # a thread that ends would be silence to KEDA
                     if not found:
+                        failures.append(error)
                         ready.set()
                         return
+                    borders.failed("part", "keda", error, is_expected=isinstance(error, RuntimeError))
             await asyncio.to_thread(stop_now.wait, LOOK_SECONDS)
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="keda")
@@ -93,7 +103,7 @@ def serving_keda(
     try:
         if not found:
             message = f"cannot listen on {host}:{port} for KEDA; give a free one with --keda-port"
-            raise UnavailableError(message)
+            raise UnavailableError(message) from failures[0]
         yield found[0]
     finally:
         stop_now.set()

@@ -23,9 +23,10 @@ HOURS = 24.0
 PAST = timedelta(hours=26)
 # In the short form: nothing but the faults takes the time, one after the other; the past is enough for advice.
 SHORT_RATE, SHORT_PAST = 96.0, timedelta(hours=2)
-# Real seconds between the end of a fault and the next one, and those in which advice is waited for after one.
-_REST_SECONDS = (10.0, 40.0)
-_ADVICE_SECONDS, _SETTLING_SECONDS = 300.0, 90.0
+# Real seconds between the end of a fault and the next one, and those in which advice is waited for after one: longer
+# than two cycles after an outage of Spark, which read the rows of hours: one took 168 s to read, in a trial.
+_REST_SECONDS = (5.0, 20.0)
+_ADVICE_SECONDS, _SETTLING_SECONDS = 900.0, 90.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,14 +66,14 @@ class Soak:
 
 
 def soaked(*, minutes: float, seed: int, groups: int) -> dict[str, Any]:
-    """Run the long form: a simulated day in so many minutes; its document."""
+    """Run the long form: a simulated day in so many minutes, or until each fault has happened; its document."""
     with _soaking(rate=HOURS * 60.0 / minutes, past=PAST, seed=seed, groups=groups, short=False) as soak:
         waiting: list[Fault] = []
         while True:
-            # Each fault once before any is repeated, so that a short run has had all of them.
+            # Each fault once before any is repeated.
             waiting = waiting or soak.dice.sample(FAULTS, k=len(FAULTS))
             time.sleep(soak.dice.uniform(*_REST_SECONDS))
-            if hours_of(soak.stage) >= soak.begin + HOURS:
+            if hours_of(soak.stage) >= soak.begin + HOURS and len(soak.faults) >= len(FAULTS):
                 break
             soak.strike(waiting.pop())
     return {"minutes": minutes, **soak.document}

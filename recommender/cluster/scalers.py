@@ -7,7 +7,8 @@ from typing import Protocol
 
 import structlog
 
-from recommender.cluster.leadership import Fence
+from recommender.borders import Borders
+from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.cluster.scaler import Document, GroupRequest, ScalerRequests, group_of, place_of, standing
 from recommender.cluster.scaler_status import Status, Transition, is_news, rejected_status, status_of, transition
 from recommender.cluster.tenants import Tenants
@@ -20,6 +21,8 @@ _REMEDY = "Correct the ConsumerGroupScaler, or remove it: the settings apply the
 _HELD_REMEDY = "Remove hold from the ConsumerGroupScaler to have advice again."
 _NO_ROWS = "No offsets of this group have been seen yet."
 _NO_ROWS_REMEDY = "Check cluster and groupId of the ConsumerGroupScaler, and that the collector may read the group."
+# The cluster does not answer, or another recommender leads.
+_NO_FAULT_OF_AN_OBJECT = (UnavailableError, NotLeadingError)
 
 _log = structlog.get_logger()
 
@@ -82,9 +85,9 @@ class Scalers:
     settings: Settings
     tenants: Tenants
     owns: Callable[[str, str], bool] = lambda *_: True
+    borders: Borders = field(default_factory=Borders)
     _standing: ScalerRequests = field(default_factory=lambda: ScalerRequests(requests={}, invalid={}))
     _failing: bool = False
-    _unwritten: set[tuple[str, str]] = field(default_factory=set)
     _events_failing: bool = False
 
     @property
@@ -138,8 +141,8 @@ class Scalers:
     def report(self, decisions: Sequence[Decision], *, now: datetime) -> int:
         """Write the decision to each object where it has changed; how many statuses were written.
 
-        An object that cannot be written is logged once, and the rest go on; a cluster that does not answer is left
-        alone until the next cycle, and logged when that begins and when it is over.
+        An object that cannot be written is a failure of its own, and the rest go on; a cluster that does not answer is
+        left alone until the next cycle, and logged when that begins and when it is over.
         """
         newest = {(decision.cluster, decision.group): decision for decision in decisions}
         followed = {
@@ -151,16 +154,15 @@ class Scalers:
             if not self.owns(*(group_of(document) or place_of(document))):
                 continue
             try:
-                written += self._visit(document, followed, newest, now=now)
+                with self.borders.around(
+                    "object", "/".join(place_of(document)), expected=(AdapterError,), passing=_NO_FAULT_OF_AN_OBJECT
+                ):
+                    written += self._visit(document, followed, newest, now=now)
             except UnavailableError as error:
                 if not self._failing:
                     _log.warning("reporting_failed", error=str(error))
                 self._failing = True
                 return written
-            except AdapterError as error:
-                if place_of(document) not in self._unwritten:
-                    _log.warning("status_not_written", object="/".join(place_of(document)), error=str(error))
-                self._unwritten.add(place_of(document))
         if self._failing and written:
             _log.info("reporting_resumed")
             self._failing = False
@@ -179,7 +181,6 @@ class Scalers:
         if status is None or not is_news(before, status, now=now, cycle_seconds=self.decision.cycle_seconds):
             return False
         self.objects.write_status(document, status)
-        self._unwritten.discard(place_of(document))
         event = transition(before, status)
         if event is not None:
             self._record_event(document, event, now=now)

@@ -27,13 +27,12 @@ from cost_model.physics.profile import (
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
 from recommender.configuring.holidays import HolidaySettings
 from recommender.configuring.settings_check import invalid_bounds
+from recommender.deciding.facts import MOST_PARTITIONS
 
 Mode = Literal["off", "recommend", "apply"]
 
 # Name of the settings for every group that is not named.
 ANY_GROUP = "*"
-# A decision prices every useful count for every minute of the horizon: 0.7 s at 5,000 partitions, 3 s at this many.
-MOST_PARTITIONS = 20_000
 # What Kafka's settings in milliseconds can hold: one of them, and 24 days. A message in eleven days, and more than any
 # replica consumes, disk holds or group has. Beyond it stand typing errors, whose costs no float can hold.
 LEAST_SECONDS, MOST_SECONDS = 0.001, 2**31 / 1000

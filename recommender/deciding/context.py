@@ -17,7 +17,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.facts import (
     backlog_of,
     behind_seconds,
-    capacity_unknown,
+    priceable,
     produce_rate_of,
     rests_at_zero,
     rows_of_now,
@@ -104,9 +104,10 @@ def read_context(
     rows = usable_rows(history, settings, now=now, at_zero=at_zero)
     if isinstance(rows, Refusal):
         return rows
-    row, capacity = rows[-1], profile.capacity
-    if capacity is None:
-        return capacity_unknown(history, now, hold=row.members)
+    row = rows[-1]
+    capacity = priceable(history, profile, now, hold=row.members)
+    if isinstance(capacity, Refusal):
+        return capacity
     finding = None if at_zero else finding_of(history, profile, previous=previous, now=now)
     if isinstance(finding, Refusal):
         return finding

@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 
 from cost_model.physics.backlog import backlog_from_visible_lag
-from cost_model.physics.profile import GroupProfile
+from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import MINUTE_SECONDS, GroupInterval, History
 from forecasting.refusal import Refusal
 from forecasting.units import Messages, MessagesPerSecond, Seconds
@@ -26,6 +26,8 @@ SECONDS_TO_CATCH_UP = 180.0
 DEVIATIONS_OF_CHANCE = 2.0
 # At least this share of the messages that a surge brought, above the row before, still waits.
 BORNE_OUT = 0.25
+# A decision prices every useful count for every minute of the horizon: 0.7 s at 5,000 partitions, 3 s at this many.
+MOST_PARTITIONS = 20_000
 
 
 def rests_at_zero(
@@ -148,8 +150,23 @@ def _unsettled(history: History, now: datetime, *, settled_rows: int) -> Refusal
     )
 
 
-def capacity_unknown(history: History, now: datetime, *, hold: int | None) -> Refusal:
-    """The refusal of a group for which no plan can be priced; it keeps `hold` replicas."""
+def priceable(history: History, profile: GroupProfile, now: datetime, *, hold: int | None) -> Capacity | Refusal:
+    """The capacity of a group whose plans can be priced; else the refusal, which keeps `hold` replicas."""
+    most = profile.replica_ceiling
+    if most > MOST_PARTITIONS:
+        return refusal(
+            history,
+            now,
+            "unsupported",
+            f"Up to {most:,} replicas of this group could have work; counts up to {MOST_PARTITIONS:,} are priced.",
+            evidence=(("partitions", float(profile.partitions)), ("most_partitions", float(MOST_PARTITIONS))),
+            remedy=f"Set max_replicas of this group to {MOST_PARTITIONS:,} or fewer.",
+            hold=hold,
+        )
+    return profile.capacity or _capacity_unknown(history, now, hold=hold)
+
+
+def _capacity_unknown(history: History, now: datetime, *, hold: int | None) -> Refusal:
     return refusal(
         history,
         now,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
+from structlog.testing import capture_logs
 
 from api.access.certificates import Certificate
 from api.keda.protocol import SERVICE, GetMetricsRequest, GetMetricsResponse, IsActiveResponse, ScaledObjectRef
@@ -16,6 +17,7 @@ from api.keda.scaler import METRIC, MOST_STREAMS
 from api.keda.server import MOST_CONNECTIONS, serving_keda
 from forecasting.refusal import Refusal
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
+from recommender.borders import Borders
 from recommender.deciding.recommendation import Recommendation
 from recommender.ports import UnavailableError
 from tests.api.access_files import Authority
@@ -176,6 +178,30 @@ def test_a_recommender_that_does_not_lead_closes_its_port(
         leads.set()
         wait_until(lambda: listens(port), seconds=10)
         assert status_code() == grpc.StatusCode.OK
+
+
+def test_a_port_that_is_taken_when_the_lead_is_back_is_reported_once_and_taken_when_it_is_free(
+    store: SqlDecisionStore, clock: Clock
+) -> None:
+    """KEDA would be answered by another server, or by none: it is a failure of a part, which is counted and logged."""
+    failures: list[str] = []
+    leads = threading.Event()
+    leads.set()
+    with (
+        capture_logs() as lines,
+        serving_keda(
+            store, clock=clock, host="127.0.0.1", port=0, leads=leads.is_set, borders=Borders(failures.append)
+        ) as port,
+    ):
+        leads.clear()
+        wait_until(lambda: not listens(port), seconds=10)
+        with socket.create_server(("127.0.0.1", port)):
+            leads.set()
+            wait_until(lambda: len(failures) >= 2, seconds=10)
+        wait_until(lambda: any(line["event"] == "part_works_again" for line in lines), seconds=10)
+        assert listens(port)
+    assert [(line["event"], line["name"]) for line in lines] == [("part_failed", "keda"), ("part_works_again", "keda")]
+    assert set(failures) == {"part"}
 
 
 def listens(port: int) -> bool:

@@ -1,5 +1,6 @@
 """Landing: every batch is landed exactly once, wherever the process ends; unreadable messages are kept aside."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,16 +98,47 @@ def test_each_batch_is_landed_once_wherever_the_process_ends(
     assert parked == {f"samples-0-{number}.parked": b"PAR1" for number in broken}
 
 
-def test_damaged_messages_are_kept_aside_and_logged_in_one_sentence(tmp_path: Path) -> None:
+def test_damaged_messages_are_kept_aside_and_logged_in_one_line(tmp_path: Path) -> None:
     """Messages before and after the damaged ones are landed, and the damaged ones are outside of the table."""
     folder = land(tmp_path)
     with capture_logs() as lines:
         folder.land([arrived(0), Arrived(0, 1, HEADERS, b"PAR1"), Arrived(0, 2, {}, b"hello"), arrived(3)])
     assert Counter(read(tmp_path)) == Counter([*rows_of(0), *rows_of(3)])
     assert (folder.done.messages, folder.done.parked, folder.done.expired) == (2, 2, 0)
-    assert [line["event"] for line in lines] == ["message_set_aside"] * 2
-    assert lines[0]["error"].startswith("message 1 in partition 0 of topic 'samples': its value holds no samples (")
-    assert Path(str(lines[1]["kept_as"])).read_bytes() == b"hello"
+    (line,) = lines
+    assert (line["event"], line["messages"]) == ("messages_set_aside", 2)
+    assert str(line["last"]).startswith("message 2 in partition 0 of topic 'samples': it has no header ")
+    assert Path(str(line["kept_as"])).read_bytes() == b"hello"
+
+
+def test_a_flood_of_damaged_messages_fills_neither_the_disk_nor_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest thousand are kept, a line each minute has their number, and the batch behind them is landed."""
+    now = NOON
+    folder = Landing(tmp_path, kafka="k", topic="samples", clock=lambda: now)
+    with capture_logs() as lines:
+        for first in range(0, 3000, 100):
+            folder.land([Arrived(0, offset, {}, b"%d" % offset) for offset in range(first, first + 100)])
+            now += timedelta(seconds=5)
+        folder.land([arrived(0, offset=3000)])
+        folder.land([])
+        now += timedelta(seconds=60)
+        folder.land([])
+        folder.land([])
+    assert Counter(read(tmp_path)) == Counter(rows_of(0))
+    assert folder.done.parked == 3000
+    assert [line["messages"] for line in lines] == [100, 1200, 1200, 500]
+    parked = {int(path.read_bytes()) for path in tmp_path.rglob("*.parked")}
+    assert parked == set(range(2000, 3000))
+    other = tmp_path / ".landed" / "k" / "samples-1-0-17.parked"  # of the topic samples-1, its partition 0
+    other.write_bytes(b"")
+    os.utime(other, (0, 0))
+    monkeypatch.setattr("collector.landing.MOST_PARKED_BYTES", 2_000_000)
+    for offset in range(3001, 3004):
+        folder.land([Arrived(0, offset, {}, bytes(900_000))])
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.parked")) == 1_800_000
+    assert other.exists()
 
 
 def test_a_batch_of_a_later_schema_stops_the_landing_before_it(tmp_path: Path) -> None:

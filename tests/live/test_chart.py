@@ -329,6 +329,7 @@ def test_the_notes_list_the_next_steps(cluster: ControlPlane, helm: Helm) -> Non
     ).split("NOTES:\n")[1]
     assert "create secret generic lagcast-kafka --from-file=client.properties" in shown
     assert "helm -n lagcast test lagcast" in shown
+    assert "only the NetworkPolicy keeps others from reading, where the cluster's network enforces it" in shown
     followed = FollowedGroup(
         cluster="default",
         group="GROUP",

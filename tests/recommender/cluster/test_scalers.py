@@ -12,6 +12,7 @@ import pytest
 from cost_model.physics.detected import ObservedGroup
 from forecasting.refusal import Refusal
 from forecasting.units import Partitions
+from recommender.borders import Borders
 from recommender.cluster.leadership import Fence, NotLeadingError
 from recommender.cluster.scaler import Document, place_of
 from recommender.cluster.scaler_status import Status, Transition
@@ -204,7 +205,12 @@ def test_a_conflict_that_an_executor_found_is_reported_within_a_cycle(
 def test_an_object_that_cannot_be_written_does_not_stop_the_others(
     scalers: Scalers, objects: MemoryObjects, advice: Callable[..., Recommendation], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A rejected write concerns that object only and is logged once; the rest is written, and each cycle retries."""
+    """A rejected write concerns that object only; the rest is written, and each cycle retries.
+
+    It is counted each time, and logged when it begins and when it is over.
+    """
+    failures: list[str] = []
+    scalers.borders = Borders(failures.append)
     objects.add("orders")
     objects.add("billing")
     objects.failing["billing"] = RejectedError("no")
@@ -214,7 +220,9 @@ def test_an_object_that_cannot_be_written_does_not_stop_the_others(
     objects.failing.clear()
     assert scalers.report(decisions, now=NOW) == 1
     assert objects.written == ["orders", "billing"]
-    assert capsys.readouterr().out.count("status_not_written") == 1
+    assert failures == ["object"] * 3
+    logged = capsys.readouterr().out
+    assert (logged.count("object_failed"), logged.count("object_works_again")) == (1, 1)
 
 
 def test_an_event_that_cannot_be_made_does_no_harm(

@@ -10,7 +10,7 @@ from cost_model.physics.profile import GroupProfile, StreamsProfile
 from forecasting.forecast import Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.refusal import Refusal
-from forecasting.units import Fraction, Replicas
+from forecasting.units import Fraction, Partitions, Replicas
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommend import day_one, recommend
 from recommender.deciding.recommendation import Recommendation
@@ -33,6 +33,21 @@ def advise(
     decision = recommend(history, forecast, profile, settings, previous=previous, now=now)
     assert isinstance(decision, Recommendation), decision
     return decision
+
+
+def test_a_group_of_more_partitions_than_a_decision_prices_is_refused_until_its_replicas_are_bounded(
+    history: MakeHistory, forecast: MakeForecast, profile: GroupProfile
+) -> None:
+    """Whoever writes samples may tell of a hundred thousand partitions: pricing their counts would hold up all else."""
+    wide = replace(profile, partitions=Partitions(100_000))
+    rows = history(6500.0, partitions=100_000, sampled_partitions=100_000)
+    refused = recommend(rows, forecast([6500.0]), wide, SETTINGS, previous=None, now=NOW)
+    assert isinstance(refused, Refusal)
+    assert (refused.reason, refused.hold_replicas) == ("unsupported", 8)
+    assert refused.sentence == ("Up to 100,000 replicas of this group could have work; counts up to 20,000 are priced.")
+    assert refused.remedy == "Set max_replicas of this group to 20,000 or fewer."
+    advice = advise(rows, forecast([6500.0]), replace(wide, max_replicas=Replicas(24)))
+    assert 1 <= advice.desired_replicas <= 24
 
 
 def test_a_steady_load_at_the_right_size_is_left_alone(
