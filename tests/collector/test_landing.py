@@ -107,7 +107,7 @@ def test_damaged_messages_are_kept_aside_and_logged_in_one_line(tmp_path: Path) 
     assert (folder.done.messages, folder.done.parked, folder.done.expired) == (2, 2, 0)
     (line,) = lines
     assert (line["event"], line["messages"]) == ("messages_set_aside", 2)
-    assert str(line["last"]).startswith("message 2 in partition 0 of topic 'samples': it has no header ")
+    assert str(line["last"]).startswith("message 2 in partition 0 of topic 'samples': it lacks the header ")
     assert Path(str(line["kept_as"])).read_bytes() == b"hello"
 
 

@@ -63,6 +63,20 @@ def test_a_run_reports_its_rows_and_a_second_run_writes_the_same(
 
 
 @pytest.mark.spark
+def test_more_samples_are_sorted_in_more_tasks_and_give_the_same_table(
+    spark: SparkSession, folder: Path, night: list[OffsetSample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sorted in as many tasks whatever their number, they would need ever more memory."""
+    write_samples(night, folder / "samples")
+    build_features(spark, folder / "samples", folder / "out")
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
+    monkeypatch.setattr(batch, "SAMPLES_OF_A_TASK", -(-len(night) // 7))
+    build_features(spark, folder / "samples", folder / "out-of-seven")
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "7"
+    assert _rows(folder / "out-of-seven") == _rows(folder / "out")
+
+
+@pytest.mark.spark
 def test_a_day_is_written_in_row_groups_of_a_few_groups_each(
     spark: SparkSession, folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
