@@ -73,11 +73,16 @@ def table_of(value: bytes, headers: Mapping[str, str]) -> pa.Table:
             message = f"its value holds {file.metadata.num_rows:,} samples, more than {MOST_ROWS:,}"
             raise MalformedError(message)
         table = conformed(file.read())
+        # Bytes that are no UTF-8 are read as a name, and fail only whoever asks for it: the writer of the file next.
+        table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"its value holds no samples ({error})"
         raise MalformedError(message) from error
+    if not table.num_rows:
+        message = "its value holds no samples (a table without rows)"
+        raise MalformedError(message)
     bounds = pc.min_max(table["sampled_at"].cast(pa.int64())).as_py()
-    if table.num_rows and not _LEAST_US <= bounds["min"] <= bounds["max"] < _MOST_US:
+    if not _LEAST_US <= bounds["min"] <= bounds["max"] < _MOST_US:
         message = "its value has a sample from before 1970 or after 9998"
         raise MalformedError(message)
     return table
