@@ -5,6 +5,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api.keda.server import serving_keda
 from api.keys import group_key
+from api.words import code_in_words
 from cli.explain import plan_table, shown_of, wire_document
 from cli.output import Answer, OutputFormat, write_answer
 from forecasting.refusal import Refusal, RefusalReason
@@ -25,6 +27,7 @@ from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.cluster.scaler import read_scaler, request_of
 from recommender.cluster.scaler_status import status_of
 from recommender.configuring.settings import Settings
+from recommender.deciding.recommendation import Recommendation
 from tests.api.conftest import Clock
 from tests.api.test_channels import DOCUMENT, ORDERS
 from tests.api.test_keda import metrics as metrics_for_keda
@@ -35,6 +38,12 @@ EVIDENCE = (("history_seconds", 900.0), ("limit_seconds", 1800.0))
 # What a text may not have in place of a value: a number, or the usual words for none.
 PLACEHOLDER = re.compile(r"\d|\bnan\b|\binf\b|\bnone\b|\bnull\b|\?|\bn/a\b", re.IGNORECASE)
 ELEMENT = re.compile(r"<style>.*?</style>|<[^<>]*[^\\<>]>", re.DOTALL)
+# What a page knows without any advice: instants, and how often and how long there was advice.
+KNOWN_OF_A_PAGE = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?|(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d+"
+    r"|0 times a move was advised; no advice in 5 minutes"
+)
+BROWSER = {"accept": "text/html"}
 # The gauges of a group that is refused: that it is, why, and how many replicas it has where that is known.
 KNOWN_OF_A_REFUSAL = {"lagcast_refusal"}
 
@@ -163,6 +172,47 @@ def test_p25_the_status_of_a_refused_group_has_no_count(kept: Refusal, clock: Cl
     no_value(status)
     ready = next(each for each in status["conditions"] if each["type"] == "Ready")
     assert (ready["status"], kept.sentence in ready["message"]) == ("False", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "begin", "end"),
+    [
+        ("", '<tbody id="groups"', "</tbody>"),
+        ("quality", "<tbody", "</tbody>"),
+        (f"groups/{KEY}", "<main", "</main>"),
+        ("recommendations/{recommendation_id}", "<main", "</main>"),
+    ],
+)
+def test_p25_pages_of_a_refused_group_have_words_in_place_of_values(
+    *, service: TestClient, clock: Clock, kept: Refusal, path: str, begin: str, end: str
+) -> None:
+    """Five minutes later, the row of the group has the reason in words; its own pages also have the sentence."""
+    clock.now = kept.refused_at + timedelta(minutes=5)
+    decision = page_of(service, f"groups/{KEY}/recommendation")
+    answer = service.get("/" + path.format(**decision), headers=BROWSER)
+    assert answer.status_code == 200
+    part = answer.text.split(begin, 1)[1].split(">", 1)[1].split(end, 1)[0]
+    words = " ".join(unescape(ELEMENT.sub(" ", part)).split())
+    shown = KNOWN_OF_A_PAGE.sub("", words)
+    assert code_in_words(decision["reason"]["code"]) in shown
+    assert PLACEHOLDER.search(shown) is None, shown
+    assert ("unknown" if end == "</tbody>" else kept.sentence) in shown
+
+
+def test_p25_a_fleet_without_advice_has_no_sum_of_replicas(
+    service: TestClient, store: SqlDecisionStore, clock: Clock, kept: Refusal, advice: Callable[..., Recommendation]
+) -> None:
+    """Sums of replicas are of groups with advice; where there is none, no 0 stands for what nobody has counted."""
+
+    def totals() -> str:
+        clock.now += timedelta(seconds=5)  # pages are kept for 4 s
+        return service.get("/", headers=BROWSER).text.split('<div id="totals"', 1)[1].split("</dl>")[0]
+
+    assert kept.group == "orders"
+    assert "<dt>Without advice</dt><dd>1</dd>" in totals()
+    assert "Replicas" not in totals()
+    store.save(advice(group="billing"))
+    assert "<dt>Replicas, of groups with advice</dt><dd>6; 8 advised</dd>" in totals()
 
 
 @pytest.mark.parametrize("output", list(OutputFormat))
