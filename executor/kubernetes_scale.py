@@ -1,5 +1,6 @@
 """Reads workloads and patches their `/scale`, and nothing else of them, through the official Kubernetes client."""
 
+import socket
 from collections import defaultdict
 from datetime import datetime
 from threading import Lock
@@ -97,7 +98,7 @@ class KubernetesScales:
         return int(made["spec"].get("replicas") or 0)
 
     def record_event(self, act: Act, *, now: datetime) -> None:
-        """Create an Event on the workload: counts before and after, and the advice. Errors: ScaleError."""
+        """Create an Event on the workload: counts before and after, the advice, and who acted. Errors: ScaleError."""
         move = act.move
         note = f"{act.scale.replicas} -> {move.desired_replicas} replicas by lagcast's {move.recommendation_id}"
         self._leave_event(move.namespace, move.target, act.scale, note, reason="ScaledOnAdvice", now=now)
@@ -121,7 +122,9 @@ class KubernetesScales:
             type="Normal" if reason == "ScaledOnAdvice" else "Warning",
             reason=reason,
             message=note,
-            source=client.V1EventSource(component="lagcast-executor"),
+            source=client.V1EventSource(component=FIELD_MANAGER),
+            reporting_component=FIELD_MANAGER,
+            reporting_instance=socket.gethostname(),  # in a cluster that of the pod
             first_timestamp=now,
             last_timestamp=now,
             count=1,

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -237,9 +238,11 @@ def _read_clock() -> datetime:
 
 
 def _log_to_stderr() -> None:
-    """Log JSON lines for machines, and aligned text on a terminal."""
+    """Log JSON lines for machines, and aligned text on a terminal; each names the host, in a cluster the pod."""
+    host = socket.gethostname()
     structlog.configure(
         processors=[
+            lambda _logger, _method, line: {**line, "executor": host},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.dev.ConsoleRenderer(repr_native_str=True)

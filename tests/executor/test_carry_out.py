@@ -1,6 +1,7 @@
 """The executor between a real API and a scale endpoint: how many patches it sends, and which."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -175,7 +176,7 @@ def test_a_scaledobject_claims_its_workload_even_without_an_autoscaler(
 def test_an_act_leaves_an_event_at_the_workload(
     service: Service, cluster: Cluster, executor: MakeExecutor, due_advice: MakeAdvice
 ) -> None:
-    """The Event has both counts, the advice and the workload's uid, by which `kubectl describe` finds it."""
+    """The Event has both counts, the advice, who acted, and the workload's uid, by which `kubectl` finds it."""
     service.store.save(due_advice())
     executor().run_once(None)
     (event,) = cluster.events
@@ -187,6 +188,8 @@ def test_an_act_leaves_an_event_at_the_workload(
         "namespace": "shop",
         "uid": "0b1e",
     }
+    # Which program, and which process of it: in a cluster the host's name is that of the pod.
+    assert (event["reportingComponent"], event["reportingInstance"]) == ("lagcast-executor", socket.gethostname())
 
 
 def test_a_move_without_the_right_to_make_events_is_carried_out(
@@ -321,8 +324,10 @@ def test_the_process_prints_its_patch_and_logs_its_act(
     real = _run(*options, "--mode", "apply")
     assert (real.returncode, real.stdout) == (0, "")
     line = json.loads(real.stderr)
-    assert {key: line[key] for key in ("event", "recommendation_id", "replicas_before", "replicas_after")} == {
+    named = ("event", "executor", "recommendation_id", "replicas_before", "replicas_after")
+    assert {key: line[key] for key in named} == {
         "event": "acted",
+        "executor": socket.gethostname(),
         "recommendation_id": "r-1",
         "replicas_before": 6,
         "replicas_after": 8,
