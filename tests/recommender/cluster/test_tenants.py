@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recommender.cluster.scaler import ScalerRequests, standing
@@ -174,32 +174,57 @@ def test_a_claim_that_is_not_honoured_takes_nothing_from_the_settings() -> None:
 GROUPS = ("orders", "billing", "audit")
 
 
-@given(
-    seats=st.dictionaries(st.sampled_from(GROUPS), st.sampled_from(NAMESPACES)),
-    grants=st.dictionaries(
-        st.sampled_from(NAMESPACES), st.lists(st.sampled_from([*GROUPS, "o*", "?udit"]), max_size=2), max_size=2
-    ),
-    targets=st.dictionaries(st.sampled_from(GROUPS), st.sampled_from(NAMESPACES), max_size=1),
-    claims=st.lists(
-        st.tuples(
-            st.sampled_from(NAMESPACES),
-            st.sampled_from(GROUPS),
-            st.integers(0, 9),
-            st.sampled_from(["Off", "Recommend", "Apply"]),
-            st.sampled_from([None, "consumer", "other"]),
-        ),
-        max_size=6,
-        unique_by=lambda each: each[:3],
-    ),
-)
-@settings(max_examples=CLAIMS, deadline=None, suppress_health_check=list(HealthCheck))
-def test_of_two_hundred_claims_across_namespaces_none_is_honoured(
-    seats: dict[str, str],
-    grants: dict[str, list[str]],
-    targets: dict[str, str],
-    claims: list[tuple[str, str, int, str, str | None]],
-) -> None:
+Claimed = tuple[str, str, int, str, str | None]
+
+
+def test_of_two_hundred_claims_across_namespaces_none_is_honoured() -> None:
     """Whoever else claims a group, it has the settings that it has with its owner's objects alone.
+
+    Most examples have claims across, beside rightful ones: a generator that drew none would prove nothing.
+    """
+    tally = {"examples with claims across": 0, "claims across": 0, "rightful claims": 0, "honoured across": 0}
+
+    @given(
+        seats=st.dictionaries(st.sampled_from(GROUPS), st.sampled_from(NAMESPACES), min_size=1),
+        grants=st.dictionaries(
+            st.sampled_from(NAMESPACES), st.lists(st.sampled_from([*GROUPS, "o*", "?udit"]), max_size=2), max_size=2
+        ),
+        targets=st.dictionaries(st.sampled_from(GROUPS), st.sampled_from(NAMESPACES), max_size=1),
+        claims=st.lists(
+            st.tuples(
+                st.sampled_from(NAMESPACES),
+                st.sampled_from(GROUPS),
+                st.integers(0, 9),
+                st.sampled_from(["Off", "Recommend", "Apply"]),
+                st.sampled_from([None, "consumer", "other"]),
+            ),
+            min_size=2,
+            max_size=6,
+            unique_by=lambda each: each[:3],
+        ),
+    )
+    @settings(max_examples=CLAIMS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    def claimed(
+        seats: dict[str, str], grants: dict[str, list[str]], targets: dict[str, str], claims: list[Claimed]
+    ) -> None:
+        across, rightful, honoured = honoured_across(seats, grants, targets, claims)
+        tally["examples with claims across"] += across > 0
+        tally["claims across"] += across
+        tally["rightful claims"] += rightful
+        tally["honoured across"] += honoured
+
+    claimed()
+    print(tally)  # noqa: T201  # shown by `pytest -s`
+    assert tally["claims across"] >= CLAIMS
+    assert tally["examples with claims across"] >= CLAIMS / 3
+    assert tally["rightful claims"] >= CLAIMS / 10
+    assert tally["honoured across"] == 0
+
+
+def honoured_across(
+    seats: dict[str, str], grants: dict[str, list[str]], targets: dict[str, str], claims: list[Claimed]
+) -> tuple[int, int, int]:
+    """How many claims are across namespaces and how many are rightful, and how many of the former are honoured.
 
     The owner is found here by the promise: a grant, else the target of the settings, else where members run.
     """
@@ -225,11 +250,13 @@ def test_of_two_hundred_claims_across_namespaces_none_is_honoured(
     ]
     known = standing(chosen, documents, seen(**seats).objection)
     alone = standing(chosen, rightful, seen(**seats).objection)
-    event(f"claims across namespaces: {len(documents) - len(rightful)}")
     assert known.requests == alone.requests
     crossing = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in documents if each not in rightful}
     assert {place for place, invalid in known.invalid.items() if invalid.reason == "NotGranted"} == crossing
     assert all(known.invalid[place].group is None for place in crossing)
+    honoured = [
+        group for (_, group), request in known.requests.items() if request.scaler.namespace not in owners(group)
+    ]
     for (_, group), request in known.requests.items():
-        assert request.scaler.namespace in owners(group)
         assert request.group.target is None or request.group.target.namespace in owners(group) | {targets.get(group)}
+    return len(crossing), len(rightful), len(honoured)
