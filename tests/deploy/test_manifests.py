@@ -222,6 +222,17 @@ def test_settings_are_valid(tmp_path: Path) -> None:
     assert loaded.group("any").mode == "recommend"
 
 
+@pytest.mark.parametrize("document", each("DaemonSet", "Deployment", "StatefulSet"))
+def test_a_container_that_hangs_is_started_again(document: Document) -> None:
+    """Each container of a workload that runs for good has a liveness probe.
+
+    The collector beside Spark has none: it serves nothing, and ends by itself when it cannot write.
+    """
+    containers = pod_template(document)["spec"]["containers"]
+    without = [container["name"] for container in containers if "livenessProbe" not in container]
+    assert without == (["collector"] if document["metadata"]["name"] == "lagcast-collector" else [])
+
+
 def test_probes_request_served_paths(tmp_path: Path) -> None:
     """The recommender's probes request paths that its API has; the Service has the ports that it listens on."""
     recommender = container_of("recommender")

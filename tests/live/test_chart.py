@@ -694,6 +694,25 @@ def test_the_cluster_tells_who_may_read(cluster: ControlPlane, helm: Helm, tmp_p
     cluster.kubectl("delete", "-f", "-", given=yaml.safe_dump_all(rights))
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_container_that_hangs_is_started_again(helm: Helm, shards: int) -> None:
+    """With every option that adds a workload, each of their containers has a liveness probe."""
+    documents = helm.rendered(*PROTECTED, SEVERAL, f"--set=recommender.shards={shards}")
+    pods = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]
+        for each in documents
+        if each["kind"] in {"DaemonSet", "Deployment", "StatefulSet"}
+    }
+    assert len(pods) == shards + 1
+    without = {
+        (name, container["name"])
+        for name, pod in pods.items()
+        for container in pod["containers"]
+        if "livenessProbe" not in container
+    }
+    assert without == set()
+
+
 def test_no_secret_is_made(helm: Helm) -> None:
     """Passwords are named, never contained: a release keeps its values where any reader of Secrets can read them."""
     assert [each["kind"] for each in helm.rendered(*EVERYTHING) if each["kind"] == "Secret"] == []
