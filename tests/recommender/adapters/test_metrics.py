@@ -239,6 +239,28 @@ def test_expired_advice_has_no_samples(store: SqlDecisionStore, advice: MakeAdvi
     assert seen["lagcast_data_age_seconds"] == {"": 323.0}
 
 
+def test_the_series_of_a_group_end_two_hours_after_its_last_decision(
+    store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+) -> None:
+    """A group that is gone, advised or refused, leaves the page of the process that decided it, and of any other."""
+    given = advice()
+    last_at, later = given.issued_at + timedelta(hours=2), advice(recommendation_id="r-9", group="billing")
+    later = replace(later, issued_at=last_at, valid_until=last_at + timedelta(minutes=5))
+    now = last_at
+    metrics = Metrics(store, clock=lambda: now, version="1")
+    for decision in (given, refusal(group="gone", refused_at=given.issued_at), later):
+        store.save(decision)
+        metrics.publish(decision)
+
+    def shown() -> list[set[str]]:
+        pages = (metrics.page(), Metrics(store, clock=lambda: now, version="1").page())
+        return [{line.split('group="')[1].split('"')[0] for line in _of_groups(page)} for page in pages]
+
+    assert shown() == [{"orders", "gone", "billing"}] * 2
+    now = last_at + timedelta(seconds=1)
+    assert shown() == [{"billing"}] * 2
+
+
 def test_a_refused_group_has_its_reason_and_no_advice(
     store: SqlDecisionStore, advice: MakeAdvice, refusal: MakeRefusal
 ) -> None:
