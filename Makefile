@@ -149,8 +149,9 @@ bench-fleet-spark: $(READY) ## how long a fleet takes on a Spark cluster that it
 
 bench-readers: GROUPS := 3000
 bench-readers: READERS := 100
-bench-readers: $(READY) ## what 100 readers cost the loop at 3,000 groups: GROUPS=300 READERS=20
-	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS)
+bench-readers: OUT := build/readers.json
+bench-readers: $(READY) ## what 100 readers of every route cost the loop at 3,000 groups: make bench-readers GROUPS=3000 READERS=100 OUT=FILE
+	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS) --out "$(OUT)"
 
 bench-pages: GROUPS := 15000
 bench-pages: $(READY) ## how long the server takes for each page, beside its limit: make bench-pages GROUPS=15000 STORE=URL

@@ -33,12 +33,30 @@ from benchmarks.soak.groups import (
     RealGroups,
     fleet_names,
 )
-from benchmarks.speed.readers import ROUTES
 from tests.live.harness.broker import Broker, fetched_jars, running_brokers
 from tests.live.harness.clients import create_topic
 from tests.live.harness.postgres import Postgres, running_postgres
 
 PUBLISHED = "soak"
+# What dashboards, scrapers, probes and executors ask for all day; browsers are another process's.
+ROUTES = (
+    "/",
+    "/livez",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/api/v1/groups",
+    "/api/v1/groups?limit=500",
+    "/api/v1/ledger",
+    "/api/v1/holds",
+    "/api/v1/groups/{key}",
+    "/api/v1/groups/{key}/recommendation",
+    "/api/v1/groups/{key}/due-replicas",
+    "/api/v1/groups/{key}/recommendations",
+    "/api/v1/groups/{key}/outcomes",
+    "/api/v1/groups/{key}/forecast",
+    "/api/v1/groups/{key}/ledger",
+)
 # The simulated clock shows the past, so that it never passes the real one, whose future brokers do not accept.
 _SHOWN_BEFORE = timedelta(days=3)
 # Both in real seconds. Ages are told in simulated ones: the limit of lagcast's default, ten minutes, would be passed by

@@ -1,6 +1,5 @@
 """Who is let in, on every route: by the name that was called, by tokens, and by Kubernetes' reviews."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from starlette.routing import BaseRoute, Mount, Route
 
 from api.access.guard import OPEN, Access
 from api.access.reviews import Reviews
@@ -18,6 +16,7 @@ from api.keys import group_key
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import Recommendation
 from recommender.ports import UnavailableError
+from tests.api import every_route
 from tests.api.access_files import token_file
 from tests.api.conftest import Clock
 
@@ -65,21 +64,7 @@ def make_service(store: SqlDecisionStore, clock: Clock, advice: Callable[..., Re
 
 def requests_of(app: FastAPI) -> list[tuple[str, str]]:
     """Method and address of each route, those that the framework adds too."""
-
-    def each(routes: list[BaseRoute]) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        for route in routes:
-            if isinstance(route, Mount):
-                found.append(("GET", f"{route.path}/lagcast.css"))
-                continue
-            if not isinstance(route, Route):  # the framework keeps a router that is included as a whole
-                found += each(route.original_router.routes)  # type: ignore[attr-defined]  # no public class
-                continue
-            path = re.sub(r"{(\w+)}", lambda name: PARAMETERS[name[1]], route.path)
-            found += [(method, path) for method in sorted(route.methods or ()) if method != "HEAD"]
-        return found
-
-    return each(app.routes)
+    return [(method, path.format_map(PARAMETERS)) for method, path in every_route.requests_of(app)]
 
 
 def status_of(service: TestClient, method: str, path: str, token: str | None) -> int:
