@@ -223,8 +223,13 @@ docs: $(READY) ## rewrite what is made of the code: commands, settings, metrics 
 page-picture: $(READY) ## draw docs/page.png anew: the page of the demo's group, in the browser of the tests
 	@PYTHONPATH=. $(BIN)/python scripts/page_picture.py
 
-sbom: $(READY) ## the packages that lagcast needs, with the hashes of their files, as CycloneDX: build/sbom.json
+ENGINE := docker
+sbom: $(READY) ## the packages that lagcast needs, as CycloneDX: build/sbom.json; those of Debian in an image: make sbom IMAGE=lagcast ENGINE=docker
 	@$(BIN)/python scripts/sbom.py
+ifdef IMAGE
+	@$(ENGINE) run --rm --interactive --entrypoint python3 "$(IMAGE)" - <scripts/image_packages.py >build/sbom-image.json
+	@echo build/sbom-image.json
+endif
 
 lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
 	@scripts/lock

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from textwrap import fill
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,6 +21,12 @@ APART = {
     "psycopg": "The extra `postgres`, imported when the store is a PostgreSQL; unchanged, and replaceable by its user.",
     "psycopg-binary": "As psycopg, with PostgreSQL's own libpq (PostgreSQL licence) and OpenSSL (Apache-2.0).",
 }
+# Debian's packages in both images under the GPL or the LGPL that are best known, and those in the larger one besides.
+COPYLEFT_OF_BOTH_IMAGES = (
+    *("apt", "bash", "coreutils", "dpkg", "findutils", "grep", "gzip", "libc6", "libreadline8t64", "libstdc++6"),
+    *("perl-base", "sed", "tar", "util-linux"),
+)
+COPYLEFT_OF_THE_IMAGE = (*COPYLEFT_OF_BOTH_IMAGES, "openjdk-21-jre-headless", "procps")
 _COPYLEFT = re.compile(r"GPL|MPL|EPL|CDDL", re.IGNORECASE)
 _HEAD = """# Licences of what lagcast needs
 
@@ -27,7 +34,8 @@ Made by `make docs` of what each installed package declares of itself; versions 
 under the Apache License 2.0. The packages are not part of it: pip installs them, and an image contains them unchanged.
 One file of others is part of it: Apache ECharts, which draws the pictures of the page, under the Apache License 2.0
 ([its version and checksum](../api/static/echarts/version.json), its licence and notice beside them).
-`make sbom` writes the same packages with the hashes of their files as CycloneDX to `build/sbom.json`.
+`make sbom` writes the same packages with the hashes of their files as CycloneDX to `build/sbom.json`. What an image
+contains besides is [below](#in-the-images).
 
 | Package | Version | Licence |
 |---|---|---|"""
@@ -36,6 +44,35 @@ _APART = """
 
 | Package | Licence | How it is kept apart |
 |---|---|---|"""
+_INSIDE = """
+## Inside of these packages
+
+- **pyspark** contains Spark's jars. Its LICENSE and NOTICE name each of them with its licence, and `pyspark/licenses`
+  has the texts: beside the Apache License 2.0 these are BSD, MIT and ISC, and of those that ask something CDDL and EPL
+  (interfaces of Jakarta EE) and a choice of MPL, LGPL or Apache (Javassist). The jars are unchanged, and run in a JVM
+  that is a process of its own.
+- **numpy, scipy and scikit-learn** contain libraries of GCC: libgfortran and libgomp (GPL-3.0 with the GCC Runtime
+  Library Exception) and libquadmath (LGPL-2.1), as files that can be replaced.
+- **psycopg-binary** contains, beside libpq and OpenSSL, libcrypt (LGPL-2.1) and libkeyutils (LGPL-2.1), as files that
+  can be replaced."""
+
+
+# The names stand where the page has `{}`.
+_OF_THE_IMAGES = """\
+An image of [deploy/Dockerfile](../deploy/Dockerfile) also contains packages of Debian 13, unchanged, each with its
+licence in `/usr/share/doc/PACKAGE/copyright`. Under the GPL or the LGPL are, among others, {}; in the larger image also
+Java, `openjdk-21-jre-headless` (GPL-2 with the Classpath exception), and `procps`. lagcast starts Java, the shell and
+`ps` as processes of their own. The libraries that its own process loads are under the LGPL or under the GPL with an
+exception for that; GNU Readline (GPL-3) is there for consoles of Python, and lagcast does not import it. Whoever passes
+an image on passes these packages on, with the duties of their licences, such as to offer their sources:
+`make sbom IMAGE=lagcast` writes all of them with their source packages, versions and licences to
+`build/sbom-image.json`, and [snapshot.debian.org](https://snapshot.debian.org) keeps the source of each version."""
+
+
+def _of_the_images() -> str:
+    names = ", ".join(f"`{name}`" for name in COPYLEFT_OF_BOTH_IMAGES)
+    paragraph = fill(_OF_THE_IMAGES.format(names), width=120, break_long_words=False, break_on_hyphens=False)
+    return f"\n## In the images\n\n{paragraph}"
 
 
 def packages() -> list[Distribution]:
@@ -91,6 +128,8 @@ def page(found: Iterable[Distribution]) -> Iterator[str]:
             message = f"{name} is under {licence}: say in APART how it is kept apart, or do without it"
             raise LookupError(message)
         yield f"| {name} | {licence} | {APART[name]} |"
+    yield _INSIDE
+    yield _of_the_images()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from scripts.licences_page import COPYLEFT_OF_BOTH_IMAGES, COPYLEFT_OF_THE_IMAGE
 from tests.feature_folder import steady_hour
 from tests.live.harness.broker import free_ports
 from tests.live.harness.clients import wait_until
@@ -19,7 +20,9 @@ from tests.live.harness.images import IMAGES, Images, ask_to_end
 
 pytestmark = pytest.mark.image
 
-README = Path(__file__).parents[2] / "deploy" / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "deploy" / "README.md"
+SCRIPT = ROOT / "scripts" / "image_packages.py"
 # The user that the images name, and one as OpenShift draws it: a number without a name.
 OWN_USER = "10001:0"
 DRAWN_USER = "1000650000:0"
@@ -108,6 +111,21 @@ def test_the_image_has_one_java_with_this_years_fixes(images: Images) -> None:
     version = re.search(r'openjdk version "21\S*" (\S+)', found["lagcast"])
     assert version is not None
     assert read_clock() - datetime.fromisoformat(version[1]).replace(tzinfo=UTC) < timedelta(days=365)
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_its_debian_packages_are_listed_with_their_sources_and_licences(images: Images, image: str) -> None:
+    """By the script beside `make sbom`, which the image's own Python runs; the page of licences is right about them."""
+    options = ["--entrypoint=python3", "--interactive"]
+    command = images.command(image, "-", user=OWN_USER, network="none", options=options)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, input=SCRIPT.read_text(encoding="utf-8"))
+    components = {each["name"]: each for each in json.loads(done.stdout)["components"]}
+    licences = {name: {each["license"]["name"] for each in of["licenses"]} for name, of in components.items()}
+    assert [name for name, found in licences.items() if not found] == []
+    assert all(each["properties"][0]["value"].count(" ") == 1 for each in components.values())
+    copyleft = {name for name, found in licences.items() if any("GPL" in licence for licence in found)}
+    of_this_image = COPYLEFT_OF_THE_IMAGE if image == "lagcast" else COPYLEFT_OF_BOTH_IMAGES
+    assert set(of_this_image) - copyleft == set()
 
 
 def test_sizes_are_as_the_page_quotes_them(images: Images) -> None:

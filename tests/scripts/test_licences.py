@@ -51,6 +51,22 @@ def test_a_licence_is_read_where_the_package_declares_it(fields: dict[str, str],
     assert licence_of(declared(Name="any", **fields)) == licence
 
 
+def has_a_notice(package: Distribution) -> bool:
+    """True for a file NOTICE of its own, which the Apache License asks to pass on."""
+    return any(re.fullmatch(r"NOTICE(\.\w+)?", file.name) for file in package.files or ())
+
+
+def test_the_notice_names_every_package_that_has_one_of_its_own() -> None:
+    """With its place; a package that is added, or begins to have one, is missing here."""
+    text = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    (named,) = re.findall(r"have a NOTICE of their own[^:]+:\s+([^.]+)\.", text)
+    found = {package.metadata["Name"] for package in packages() if has_a_notice(package)}
+    assert {*re.split(r",\s+|\s+and\s+", named)} == found
+    assert {"pyspark", "pyarrow"} <= found
+    assert (ROOT / "api" / "static" / "echarts" / "NOTICE").exists()
+    assert "api/static/echarts/echarts.min.js is Apache ECharts" in text
+
+
 @pytest.mark.slow
 def test_the_list_for_machines_has_the_versions_of_the_lock() -> None:
     """Every component is pinned, and has the hashes of its files."""
