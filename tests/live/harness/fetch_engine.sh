@@ -1,8 +1,7 @@
 #!/bin/sh
 # Makes a container engine of Debian's packages in the cache folder (once), and prints its folder:
 #   root      Debian 13 with podman, for podman.sh
-#   base.tar  Debian 13 alone, for a build that reaches no registry; without manuals and with licences, as Debian's slim
-#             images are
+#   base.tar  Debian 13 alone, for a build that reaches no registry; without manuals, as Debian's slim images are
 #   storage   images and their layers, the next build's cache
 # It needs root: Debian's packages are installed below the folder.
 set -eu
@@ -20,7 +19,7 @@ bootstrap() {
     PATH="$PATH:$unfinished/root/usr/bin" mmdebstrap --quiet --mode=root --variant=apt \
         --keyring="$unfinished/root/usr/share/keyrings/debian-archive-keyring.gpg" \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
-        --dpkgopt='path-include=/usr/share/doc/*/copyright' --dpkgopt='path-exclude=/usr/share/locale/*' "$@" trixie "$to" \
+        --dpkgopt='path-exclude=/usr/share/locale/*' "$@" trixie "$to" \
         "deb $mirror trixie main" "deb $mirror trixie-updates main" "deb $security trixie-security main" >&2
 }
 
