@@ -41,12 +41,22 @@ from recommender.known_groups import Decided, KnownGroups
 from recommender.ledger_totals import ledger_of, totals
 from recommender.outlook import Outlook, fitted_to, hour_ahead, outlook, week_ahead
 from recommender.past_day import hourly_rates
-from recommender.ports import AdapterError, DecisionStore, LongForecasts, PartitionSamples, issued_at, place_of
+from recommender.ports import (
+    AdapterError,
+    DecisionStore,
+    FleetTotal,
+    LongForecasts,
+    PartitionSamples,
+    issued_at,
+    place_of,
+)
 
 # Most points that a chart can show; a week in minutes would be five times as many.
 POINTS_LIMIT = 2000
 _GROUPS_AT_ONCE = 500
 DAY = timedelta(days=1)
+# The checks of a service whose store has just given a decision.
+READY: tuple[tuple[str, str | None], ...] = (("store", None), ("first_cycle", None))
 _log = structlog.get_logger()
 
 _Some = TypeVar("_Some", bound=Decision)
@@ -72,18 +82,22 @@ class Reader:
         shown, following = read(cluster=cluster, group=group, cursor=cursor, limit=limit)
         return self._summed_up(shown, following)
 
-    def worst_with_ledgers(
+    def worst_with_totals(
         self, *, cluster: str | None, group: str | None, cursor: str | None, limit: int
-    ) -> tuple[wire.GroupPage, dict[str, wire.GroupLedger]]:
-        """The worst `limit` groups after `cursor`, and the ledgers of those that have advice with one, by group key."""
-        shown, following = self._worst_page(cluster=cluster, group=group, cursor=cursor, limit=limit)
+    ) -> tuple[wire.GroupPage, dict[str, wire.GroupLedger], wire.Fleet]:
+        """The worst `limit` groups after `cursor`, the ledgers that their advice has by group key, and the totals."""
+        after = place_of_cursor(cursor) if cursor is not None else None
+        decisions, totals = self.store.worst_page_with_totals(
+            cluster=cluster, group=group, after=after, limit=limit + 1, now=self.clock()
+        )
+        shown, following = _up_to(limit, decisions)
         ledgers = ((group_key(d.cluster, d.group), _ledger_in(d)) for d in shown)
-        return self._summed_up(shown, following), {key: ledger for key, ledger in ledgers if ledger is not None}
+        by_key = {key: ledger for key, ledger in ledgers if ledger is not None}
+        return self._summed_up(shown, following), by_key, _fleet(cluster, totals)
 
-    def fleet(self, *, cluster: str | None, group: str | None = None) -> wire.Fleet:
-        """All groups of these names (None: of any) together, without reading a document of them."""
-        totals = self.store.fleet_totals(cluster=cluster, group=group, now=self.clock())
-        return wire.Fleet(cluster=cluster, totals=tuple(map(to_fleet_total, totals)))
+    def fleet(self, *, cluster: str | None) -> wire.Fleet:
+        """All groups of this cluster (None: of any) together, without reading a document of them."""
+        return _fleet(cluster, self.store.fleet_totals(cluster=cluster, now=self.clock()))
 
     def _summed_up(self, shown: Sequence[Decision], following: str | None) -> wire.GroupPage:
         now = self.clock()
@@ -110,9 +124,7 @@ class Reader:
     ) -> tuple[tuple[Decision, ...], str | None]:
         """The last decisions on the worst `limit` groups after `cursor`, and the cursor of the page behind."""
         after = place_of_cursor(cursor) if cursor is not None else None
-        decisions = self.store.worst_page(cluster=cluster, group=group, after=after, limit=limit + 1)
-        shown = decisions[:limit]
-        return shown, cursor_of_place(place_of(shown[-1])) if len(decisions) > limit else None
+        return _up_to(limit, self.store.worst_page(cluster=cluster, group=group, after=after, limit=limit + 1))
 
     def group(self, key: str) -> wire.Group:
         """Identity and latest decision of the group with this key."""
@@ -352,7 +364,9 @@ class Reader:
             decided = self.store.latest_page(limit=1)
         except AdapterError:
             return ("store", "it does not answer"), ("first_cycle", "not known while the store does not answer")
-        waiting = None if decided else "no decision has been made yet; are samples collected and features computed?"
+        if decided:
+            return READY
+        waiting = "no decision has been made yet; are samples collected and features computed?"
         return ("store", None), ("first_cycle", waiting)
 
     def _latest(self, key: str) -> Decision:
@@ -376,6 +390,16 @@ def _told(decision: _Some) -> _Some:
     if isinstance(decision, Refusal):
         return replace(decision, sentence=without_addresses(decision.sentence))
     return decision
+
+
+def _up_to(limit: int, decisions: tuple[Decision, ...]) -> tuple[tuple[Decision, ...], str | None]:
+    """The first `limit` of the worst decisions, and the cursor of the page behind, which one more shows to exist."""
+    shown = decisions[:limit]
+    return shown, cursor_of_place(place_of(shown[-1])) if len(decisions) > limit else None
+
+
+def _fleet(cluster: str | None, totals: Sequence[FleetTotal]) -> wire.Fleet:
+    return wire.Fleet(cluster=cluster, totals=tuple(map(to_fleet_total, totals)))
 
 
 def _ledger_in(decision: Decision | None) -> wire.GroupLedger | None:

@@ -264,6 +264,18 @@ class DecisionStore(LoopStore, Protocol):
         """The last decisions of all groups together, as of `now`, by currency; no document is read."""
         ...
 
+    def worst_page_with_totals(
+        self,
+        *,
+        cluster: str | None = None,
+        group: str | None = None,
+        after: Place | None = None,
+        limit: int,
+        now: datetime,
+    ) -> tuple[tuple[Decision, ...], tuple[FleetTotal, ...]]:
+        """What `worst_page` and `fleet_totals` give, of one reading: no decision comes between the two."""
+        ...
+
     def place_hold(self, hold: Hold) -> None:
         """Keep `hold`, in place of one with the same scope."""
         ...

@@ -23,7 +23,7 @@ from api.pages.views import DecisionView, FleetSums, GroupView, QualityView, fle
 from api.pages.work import Replayed, Work
 from api.pictures.picture import LIGHT, THEMES
 from api.problems import NotFoundError, meaning
-from api.reading import Reader
+from api.reading import READY, Reader
 from api.turns import Turns
 from api.wording import without_addresses
 from recommender.configuring.effective import DEFAULT, Effective
@@ -100,7 +100,7 @@ class Pages:
 
         def read() -> QualityView:
             decisions, following = self._reader.decisions(cursor=cursor or None, limit=ROWS)
-            checks = self._reader.readiness()
+            checks = READY if decisions else self._reader.readiness()
             return QualityView(rows=tuple(map(quality_row, decisions)), checks=checks, next=following)
 
         async def made() -> Response:
@@ -163,10 +163,10 @@ class Pages:
 
         def made() -> tuple[_Fleet, Pictures]:
             named = {"cluster": cluster or None, "group": group_id or None}
-            page, ledgers = self._reader.worst_with_ledgers(**named, cursor=cursor or None, limit=ROWS)
+            page, ledgers, fleet = self._reader.worst_with_totals(**named, cursor=cursor or None, limit=ROWS)
             checks = () if page.groups else self._reader.readiness()
-            totals = fleet_sums(self._reader.fleet(**named).totals)
-            return _Fleet(page=page, totals=totals, ledgers=ledgers, checks=checks), of_fleet(page, ledgers)
+            view = _Fleet(page=page, totals=fleet_sums(fleet.totals), ledgers=ledgers, checks=checks)
+            return view, of_fleet(page, ledgers)
 
         return await self._turns.page(("fleet", cluster, group_id, cursor, self._events.fleet_now), made)
 

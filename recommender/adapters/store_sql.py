@@ -86,7 +86,8 @@ _ACCOUNTS = sa.table(
 _ACCOUNTS_KEPT_LONGER = timedelta(hours=1)
 _COLUMNS, _MOVES, _PARTS = _TABLE.c, _OUTCOMES.c, _ACCOUNTS.c
 # The order of an index of the newest decisions.
-_PLACE = tuple(_COLUMNS[name] for name in ("rank", "unit", "minus_weight", "cluster", "group"))
+_RANKED = tuple(_COLUMNS[name] for name in ("rank", "unit", "minus_weight"))
+_PLACE = (*_RANKED, _COLUMNS.cluster, _COLUMNS.group)
 _SCOPE = ("cluster", "namespace", "group")
 # A saved decision is the newest of its group unless a later one is kept.
 _MARKED = ("id", "cluster", "group", "issued_at")
@@ -280,35 +281,37 @@ class SqlDecisionStore:
         self, *, cluster: str | None = None, group: str | None = None, after: Place | None = None, limit: int
     ) -> tuple[Decision, ...]:
         """The last decision of each group, the worst first: the first `limit` whose place is behind `after`."""
-        page = _READ.where(_COLUMNS.newest, *_named(cluster, group)).order_by(*_PLACE).limit(limit)
-        if after is not None:
-            page = page.where(sa.tuple_(*_PLACE) > (*after.urgency, *after.group))
-        return self._many(page)
+        return self._many(_worst(_READ, *_named(cluster, group), after=after, limit=limit))
 
     def fleet_totals(
         self, *, cluster: str | None = None, group: str | None = None, now: datetime
     ) -> tuple[FleetTotal, ...]:
         """The last decisions of all groups together, as of `now`, by currency; no document is read."""
-        is_over = _COLUMNS.valid_until.is_not(None) & (_COLUMNS.valid_until < _utc(now))
-
-        def counted(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
-            return sa.func.sum(sa.case((condition, 1), else_=0))
-
-        def summed(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-            return sa.func.sum(sa.case((is_over, 0), else_=sa.func.coalesce(column, 0)))
-
-        shown = (
-            _COLUMNS.currency,
-            sa.func.count(),
-            counted(is_over),
-            *(counted(~is_over & (_COLUMNS.rank == rank)) for rank in range(len(CONCERNS))),
-            *(summed(_COLUMNS[name]) for name in ("current_replicas", "desired_replicas", "saving_per_hour")),
-            counted(~is_over & _COLUMNS.paid_per_hour.is_not(None)),
-            summed(_COLUMNS.paid_per_hour),
-        )
-        of_groups = sa.select(*shown).where(_COLUMNS.newest, *_named(cluster, group))
-        found = self._rows(of_groups.group_by(_COLUMNS.currency).order_by(_COLUMNS.currency.nulls_first()))
+        found = self._rows(_sums(*_named(cluster, group), now=now).order_by(_COLUMNS.currency.nulls_first()))
         return tuple(FleetTotal._make(row) for row in found)
+
+    def worst_page_with_totals(
+        self,
+        *,
+        cluster: str | None = None,
+        group: str | None = None,
+        after: Place | None = None,
+        limit: int,
+        now: datetime,
+    ) -> tuple[tuple[Decision, ...], tuple[FleetTotal, ...]]:
+        """What `worst_page` and `fleet_totals` give, in one statement: a database elsewhere is waited for once."""
+        named = _named(cluster, group)
+        page = _worst(_READ.add_columns(*_RANKED), *named, after=after, limit=limit).subquery()
+        sums = _sums(*named, now=now).subquery()
+        # Each row has the columns of both, those of the other one without a value.
+        both = sa.union_all(
+            sa.select(*page.c, *(sa.null().label(f"total_{place}") for place in range(len(sums.c)))),
+            sa.select(*(sa.null() for _ in page.c), *sums.c),
+        ).subquery()
+        order = (*(both.c[column.name] for column in _PLACE), both.c.total_0.nulls_first())
+        found = self._rows(sa.select(both).order_by(*order))
+        decisions = tuple(self._decision_of(row) for row in found if row.id is not None)
+        return decisions, tuple(FleetTotal._make(row[len(page.c) :]) for row in found if row.id is None)
 
     def thin(self, *, now: datetime) -> int:
         """Delete repetitions older than a day, and decisions older than 90 days; returns how many were deleted."""
@@ -561,6 +564,34 @@ def _named(cluster: str | None, group: str | None) -> tuple[sa.ColumnElement[boo
     """The conditions of these names; None stands for any."""
     asked = ((_COLUMNS.cluster, cluster), (_COLUMNS.group, group))
     return tuple(column == name for column, name in asked if name is not None)
+
+
+def _worst(read: sa.Select[Any], *named: sa.ColumnElement[bool], after: Place | None, limit: int) -> sa.Select[Any]:
+    """The first `limit` of the newest decisions of these names behind `after`, the worst first."""
+    page = read.where(_COLUMNS.newest, *named).order_by(*_PLACE).limit(limit)
+    return page if after is None else page.where(sa.tuple_(*_PLACE) > (*after.urgency, *after.group))
+
+
+def _sums(*named: sa.ColumnElement[bool], now: datetime) -> sa.Select[Any]:
+    """The columns of `FleetTotal` over the newest decisions of these names, a row for each currency."""
+    is_over = _COLUMNS.valid_until.is_not(None) & (_COLUMNS.valid_until < _utc(now))
+
+    def counted(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+        return sa.func.sum(sa.case((condition, 1), else_=0))
+
+    def summed(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.sum(sa.case((is_over, 0), else_=sa.func.coalesce(column, 0)))
+
+    shown = (
+        _COLUMNS.currency,
+        sa.func.count(),
+        counted(is_over),
+        *(counted(~is_over & (_COLUMNS.rank == rank)) for rank in range(len(CONCERNS))),
+        *(summed(_COLUMNS[name]) for name in ("current_replicas", "desired_replicas", "saving_per_hour")),
+        counted(~is_over & _COLUMNS.paid_per_hour.is_not(None)),
+        summed(_COLUMNS.paid_per_hour),
+    )
+    return sa.select(*shown).where(_COLUMNS.newest, *named).group_by(_COLUMNS.currency)
 
 
 def _next_hour(at: datetime) -> datetime:

@@ -451,7 +451,7 @@ def test_a_page_that_fails_says_so_and_the_log_has_the_reason(
     def fail(*_words: object, **_named: object) -> None:
         raise error
 
-    monkeypatch.setattr(store, "worst_page", fail)
+    monkeypatch.setattr(store, "worst_page_with_totals", fail)
     with structlog.testing.capture_logs() as logged:
         page = read("/", status)
     assert "no disk" not in page.text

@@ -191,6 +191,19 @@ class MemoryDecisionStore:
             )
         return tuple(found)
 
+    def worst_page_with_totals(
+        self,
+        *,
+        cluster: str | None = None,
+        group: str | None = None,
+        after: Place | None = None,
+        limit: int,
+        now: datetime,
+    ) -> tuple[tuple[Decision, ...], tuple[FleetTotal, ...]]:
+        """Both."""
+        page = self.worst_page(cluster=cluster, group=group, after=after, limit=limit)
+        return page, self.fleet_totals(cluster=cluster, group=group, now=now)
+
     def thin(self, *, now: datetime) -> int:
         """Delete repetitions within an hour, and very old decisions."""
         first_ones: set[tuple[object, ...]] = set()
@@ -427,6 +440,31 @@ class DecisionStoreContract:
         ]
         assert store.fleet_totals(cluster="other", now=START) == ()
         assert [each.groups for each in store.fleet_totals(group="g2", now=START)] == [1]
+
+    def test_a_page_with_its_totals_is_the_page_and_the_totals(
+        self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
+    ) -> None:
+        """Whatever is asked for, in the same order; where nothing is found, both are empty."""
+        late = replace(advice().observed, lag_seconds=30.0)
+        for number, decision in enumerate(
+            (advice(), advice(policy=PROMISE, observed=late), advice(currency="pod-hours"), advice(currency="EUR"))
+        ):
+            store.save(replace(decision, group=f"g{number}", recommendation_id=f"r-{number}"))
+        store.save(refusal())
+        (first, second), totals = store.worst_page_with_totals(limit=2, now=START)
+        assert (first.group, second.group, len(totals)) == (refusal().group, "g1", 4)
+        asked: tuple[dict[str, Any], ...] = (
+            {"limit": 9},
+            {"limit": 2, "after": place_of(second)},
+            {"limit": 9, "group": "g2"},
+            {"limit": 9, "cluster": "other"},
+        )
+        for words in asked:
+            named = {name: words[name] for name in ("cluster", "group") if name in words}
+            page, totals = store.worst_page_with_totals(**words, now=START)
+            assert page == store.worst_page(**words)
+            assert totals == store.fleet_totals(**named, now=START)
+        assert (page, totals) == ((), ())
 
     def test_repetitions_older_than_a_day_go_and_changes_stay(
         self, store: DecisionStore, advice: MakeAdvice, refusal: MakeRefusal
@@ -691,6 +729,11 @@ class TestSqlStore(DecisionStoreContract):
         ]
         # A sort of its own would read all groups for one page.
         assert not [plan for plan in plans[:-1] if "TEMP B-TREE" in plan]
+        plans.clear()
+        store.worst_page_with_totals(limit=50, now=START)
+        (both,) = plans
+        assert both.count("SCAN decisions USING INDEX decisions_worst_first") == 1
+        assert both.count("SCAN decisions USING COVERING INDEX decisions_worst_first") == 1
 
     def test_a_document_that_cannot_be_read_costs_its_own_place(
         self, path: Path, advice: MakeAdvice, graded_move: MakeMove
