@@ -126,8 +126,10 @@ bench-nothing-set: $(READY) ## what it costs to set nothing but bounds: make ben
 bench-scrapes: $(READY) ## what it costs to see a group through Prometheus' scrapes instead of Kafka itself
 	@$(BIN)/python -m benchmarks.decisions.scrapes
 
-bench-decision-time: $(READY) ## how long one decision takes, by partitions, horizon and scenarios
-	@$(BIN)/python -m benchmarks.speed.decision_time
+bench-decision-time: GROUPS := 1000
+bench-decision-time: OUT := build/decision-time.json
+bench-decision-time: $(READY) ## how long a decision takes, by partitions, horizon, scenarios and groups: make bench-decision-time GROUPS=1000 OUT=FILE
+	@$(BIN)/python -m benchmarks.speed.decision_time --groups $(GROUPS) --out "$(OUT)"
 
 bench-fleet: GROUPS := 1000
 bench-fleet: MINUTES := 5

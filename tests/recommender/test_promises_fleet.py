@@ -87,5 +87,5 @@ def test_b25_a_thousand_groups_of_24_partitions_are_decided_in_a_minute_within_a
     command = [sys.executable, "-m", "tests.recommender.fleet_cycle", str(tmp_path)]
     took = json.loads(subprocess.run(command, capture_output=True, check=True, text=True, timeout=900).stdout)
     assert took["kinds"] == {"Recommendation": GROUPS}
-    assert took["cpu_seconds"] <= 60.0
+    assert took["cpu_seconds"][0] <= 60.0
     assert took["resident_bytes"] <= 2**30
