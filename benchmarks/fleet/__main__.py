@@ -4,13 +4,14 @@
     python -m benchmarks.fleet --page FILE > docs/fleet.md
 
 The first form starts a Kafka, and takes ten minutes more than MINUTES. FILE is a JSON document. Exit code 1 where a bar
-is missed. The second form prints the page of such a document, and runs nothing.
+is missed. The second form prints the page of such a document, writes its picture, and runs nothing.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.command import print_page, swap_in
@@ -26,9 +27,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--partitions", type=int, default=24, help="of each group (default 24)")
     parser.add_argument("--minutes", type=float, default=5.0, help="how long to measure (default 5)")
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
+    parser.add_argument("--picture", type=Path, default=Path("docs/fleet.svg"), help="where the picture goes")
     arguments = parser.parse_args(words)
     if arguments.page is not None:
-        print_page(parser, [arguments.page], page_of, of="a fleet")
+        print_page(parser, [arguments.page], partial(page_of, picture=arguments.picture), of="a fleet")
         return 0
     document = measured(groups=arguments.groups, partitions=arguments.partitions, minutes=arguments.minutes)
     swap_in(json.dumps(document, indent=1) + "\n", arguments.out)

@@ -1,11 +1,15 @@
-"""The bars of a fleet and their page, from the JSON documents alone."""
+"""The bars of a fleet, their page and its picture, from the JSON documents alone."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks.command import Bar, aged, bar_table, table
+from benchmarks.drawing import drawn
 
 Document = Mapping[str, Any]
+
+MOST_CORES, MOST_MEBIBYTES, MOST_AGE_SECONDS = 1.0, 1024.0, 20.0
 
 INTRODUCTION = """# A fleet beside one recommender
 
@@ -38,16 +42,17 @@ WORDS = """\
 
 def bars_of(document: Document) -> list[Bar]:
     """The figures that have a bar."""
+    resident, age = document["recommender_resident_mebibytes"], document["age_seconds"]["p95"]
     return [
-        Bar(what="recommender, processor cores on average", figure=document["recommender_cores"], most=1.0),
-        Bar(what="recommender, resident MiB", figure=document["recommender_resident_mebibytes"], most=1024.0),
-        Bar(what="reading to advice, 95th percentile, s", figure=document["age_seconds"]["p95"], most=20.0),
+        Bar(what="recommender, processor cores on average", figure=document["recommender_cores"], most=MOST_CORES),
+        Bar(what="recommender, resident MiB", figure=resident, most=MOST_MEBIBYTES),
+        Bar(what="reading to advice, 95th percentile, s", figure=age, most=MOST_AGE_SECONDS),
         Bar(what="all changed at once, s", figure=document["surge_seconds"], most=30.0),
     ]
 
 
-def page_of(document: Document) -> str:
-    """The page of a run."""
+def page_of(document: Document, *, picture: Path) -> str:
+    """The page of a run; its picture is drawn into the file, where the document has what it shows."""
     age = document["age_seconds"]
     others = [
         ("reading to advice, median, s", f"{age['median']:.1f}"),
@@ -60,7 +65,47 @@ def page_of(document: Document) -> str:
         "## The bars\n",
         bar_table(bars_of(document)),
         WORDS.format(**document),
+        *_pictured(document, picture),
         "## Beside them\n",
         table(("figure", "measured"), others),
     ]
     return aged("\n".join(page), document)
+
+
+def has_picture(document: Document) -> bool:
+    """True unless the run is from before distributions and single looks were noted."""
+    return "recommender_looks" in document and "age_seconds_by_percent" in document
+
+
+def draw(document: Document, path: Path) -> None:
+    """Three panels as SVG: ages of advice, and the processor time and memory of the recommender, each with its bar."""
+    looks, by_percent = document["recommender_looks"], document["age_seconds_by_percent"]
+    minutes = [look["seconds"] / 60.0 for look in looks]
+    with drawn(path, size=(9.0, 3.2)) as figure:
+        ages, cores, memory = figure.subplots(1, 3)
+        for name, label in (("readings", "readings"), ("groups", "groups, by their longest")):
+            ages.plot(by_percent[name], range(len(by_percent[name])), label=label)
+        ages.axvline(MOST_AGE_SECONDS, linestyle="--", color="grey", label="bar of 95 % of readings")
+        ages.axhline(95.0, linestyle=":", color="grey")
+        ages.set_xlim(left=0.0)
+        ages.set_xlabel("seconds from reading to advice, at most")
+        ages.set_ylabel("% of them")
+        ages.legend()
+        cores.plot(minutes, [look["cores"] for look in looks], linewidth=0.8, label="between two looks")
+        cores.axhline(document["recommender_cores"], color="tab:orange", label="mean")
+        cores.axhline(MOST_CORES, linestyle="--", color="grey", label="bar of the mean")
+        memory.plot(minutes, [look["resident_mebibytes"] for look in looks], label="resident")
+        memory.axhline(MOST_MEBIBYTES, linestyle="--", color="grey", label="bar")
+        for axis, unit in ((cores, "processor cores of the recommender"), (memory, "MiB of the recommender")):
+            axis.set_ylim(bottom=0.0)
+            axis.set_xlabel("minutes")
+            axis.set_ylabel(unit)
+            axis.legend()
+
+
+def _pictured(document: Document, picture: Path) -> list[str]:
+    if not has_picture(document):
+        return []
+    draw(document, picture)
+    shown = "How many readings and groups had their advice within how long; cores and memory of the recommender"
+    return [f"![{shown}, by the minute]({picture.name})\n"]

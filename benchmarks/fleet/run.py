@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+import numpy as np
 import psutil  # type: ignore[import-untyped]  # ships no types
 from confluent_kafka import Consumer, TopicPartition
 
@@ -72,6 +73,10 @@ def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
         "first_advice_seconds": first_advice,
         "samples": len(seconds),
         "age_seconds": {"median": median(seconds), "p95": quantiles(seconds, n=20)[-1], "longest": seconds[-1]},
+        "age_seconds_by_percent": {
+            "readings": by_percent(seconds),
+            "groups": by_percent([max(of_group) for of_group in waits.values() if of_group]),
+        },
         "surge_seconds": surge,
         **costs,
     }
@@ -141,23 +146,39 @@ def _until(holds: Any, process: "subprocess.Popen[bytes]") -> None:  # noqa: ANN
         time.sleep(5.0)
 
 
+def by_percent(values: Sequence[float]) -> list[float]:
+    """The value that 0, 1, ... 100 percent of them do not exceed."""
+    return [float(each) for each in np.percentile(values, range(101))]
+
+
 def _costs(pid: int, *, seconds: float) -> dict[str, Any]:
-    """Processor time of the recommender and of Spark below it as shares of one core, their memory, and the load."""
+    """Processor time of the recommender and of Spark below it as shares of one core, their memory, and the load.
+
+    Beside the means and the most: what each look has found of the recommender.
+    """
     service = psutil.Process(pid)
     before, began = _busy_seconds(service), time.monotonic()
-    latest = dict(before)
-    resident, loads = 0.0, []
+    latest, looked, loads = dict(before), began, []
+    looks: list[dict[str, float]] = []
     while time.monotonic() - began < seconds:
         time.sleep(_LOOK_SECONDS)
-        resident = max(resident, service.memory_info().rss / _MEBIBYTE)
-        loads.append(os.getloadavg()[0])
         # Of one that has ended, what came after the last look is not known.
-        latest |= _busy_seconds(service)
+        found, now = latest | _busy_seconds(service), time.monotonic()
+        looks.append(
+            {
+                "seconds": now - began,
+                "cores": (found[pid] - latest[pid]) / (now - looked),
+                "resident_mebibytes": service.memory_info().rss / _MEBIBYTE,
+            }
+        )
+        latest, looked = found, now
+        loads.append(os.getloadavg()[0])
     passed = time.monotonic() - began
     cores = {number: (busy - before.get(number, 0.0)) / passed for number, busy in latest.items()}
     return {
         "recommender_cores": cores.pop(pid),
-        "recommender_resident_mebibytes": resident,
+        "recommender_resident_mebibytes": max(look["resident_mebibytes"] for look in looks),
+        "recommender_looks": looks,
         "below_cores": sum(cores.values()),
         "mean_load": sum(loads) / len(loads),
     }

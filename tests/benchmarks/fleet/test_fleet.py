@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fleet.load import Load
-from benchmarks.fleet.page import bars_of, page_of
+from benchmarks.fleet.page import bars_of, has_picture, page_of
+from benchmarks.fleet.run import by_percent
 from forecasting.columns import BASE_INTERVAL_SECONDS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -27,21 +28,50 @@ DOCUMENT: dict[str, Any] = {
     "recommender_resident_mebibytes": 900.0,
     "below_cores": 0.8,
 }
+LOOKED: dict[str, Any] = {
+    "age_seconds_by_percent": {
+        "readings": [19.0 * percent / 100.0 for percent in range(101)],
+        "groups": [10.0 + 9.0 * percent / 100.0 for percent in range(101)],
+    },
+    "recommender_looks": [{"seconds": 5.0 * look, "cores": 0.5, "resident_mebibytes": 900.0} for look in range(1, 61)],
+}
 
 
-def test_a_bar_that_is_missed_is_bold() -> None:
+def test_a_bar_that_is_missed_is_bold(tmp_path: Path) -> None:
     """The page holds every figure beside its bar."""
     assert [bar.is_kept for bar in bars_of(DOCUMENT)] == [True, True, True, False]
-    page = page_of(DOCUMENT)
+    page = page_of(DOCUMENT, picture=tmp_path / "a.svg")
     assert "| all changed at once, s | 31.00 | <= 30 | **no** |" in page
     assert "1,000 consumer groups of 24 partitions" in page
     assert "nan" not in page
 
 
-def test_the_page_is_made_from_its_run() -> None:
-    """No figure on the page is written by hand, and each bar is kept."""
+def test_a_distribution_is_by_percent() -> None:
+    """From the least to the most of them; one value is all of them."""
+    drawn = by_percent([30.0, 10.0, 20.0])
+    assert (len(drawn), drawn[0], drawn[25], drawn[50], drawn[100]) == (101, 10.0, 15.0, 20.0, 30.0)
+    assert by_percent([7.0]) == [7.0] * 101
+
+
+def test_ages_and_costs_are_drawn(tmp_path: Path) -> None:
+    """Of a run that has noted them: the same bytes each time, and the page shows them."""
+    pages, pictures = [], []
+    for _ in range(2):
+        pages.append(page_of(DOCUMENT | LOOKED, picture=tmp_path / "a.svg"))
+        pictures.append((tmp_path / "a.svg").read_bytes())
+    assert pages[0] == pages[1]
+    assert pictures[0] == pictures[1]
+    assert pages[0].replace(next(line for line in pages[0].splitlines() if "(a.svg)" in line) + "\n\n", "") == page_of(
+        DOCUMENT, picture=tmp_path / "b.svg"
+    )
+    assert not (tmp_path / "b.svg").exists()
+
+
+def test_the_page_is_made_from_its_run(tmp_path: Path) -> None:
+    """No figure on the page is written by hand, and each bar is kept; the picture is there if it can be drawn."""
     document = json.loads((DOCS / "fleet.json").read_text())
-    assert page_of(document) == (DOCS / "fleet.md").read_text()
+    assert page_of(document, picture=tmp_path / "fleet.svg") == (DOCS / "fleet.md").read_text()
+    assert (DOCS / "fleet.svg").exists() == has_picture(document)
     assert all(bar.is_kept for bar in bars_of(document))
 
 
