@@ -156,8 +156,9 @@ bench-readers: $(READY) ## what 100 readers of every route cost the loop at 3,00
 	@$(BIN)/python -m benchmarks.speed.readers --groups $(GROUPS) --readers $(READERS) --out "$(OUT)"
 
 bench-pages: GROUPS := 15000
-bench-pages: $(READY) ## how long the server takes for each page, beside its limit: make bench-pages GROUPS=15000 STORE=URL
-	@$(BIN)/python -m benchmarks.speed.pages --groups $(GROUPS) $(if $(STORE),--store "$(STORE)")
+bench-pages: OUT := build/pages.json
+bench-pages: $(READY) ## how long the server takes for each page, beside its bar: make bench-pages GROUPS=15000 STORE=URL OUT=FILE
+	@$(BIN)/python -m benchmarks.speed.pages --groups $(GROUPS) $(if $(STORE),--store "$(STORE)") --out "$(OUT)"
 
 bench-start: $(READY) ## what lagcast costs to start and to keep, for one group with a day of rows
 	@$(BIN)/python -m benchmarks.speed.start
