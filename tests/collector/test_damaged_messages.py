@@ -41,7 +41,7 @@ COLUMNS: dict[str, pa.Array] = {
     "instants without a zone": pa.array([0] * ROWS, pa.timestamp("s")),
 }
 
-NOT_OURS = ({}, {VERSION_HEADER.upper(): "1"}, {"content-type": CONTENT_TYPE})
+NOT_OURS: tuple[dict[str, str], ...] = ({}, {VERSION_HEADER.upper(): "1"}, {"content-type": CONTENT_TYPE})
 
 
 def parquet(table: pa.Table) -> bytes:
