@@ -4,7 +4,8 @@
 docker run --rm --interactive --entrypoint python3 lagcast - <scripts/image_packages.py >build/sbom-image.json
 
 An image has no more than Python and dpkg, so nothing else is used. Licences are those that a package's copyright file
-names, machine-readable (DEP 5) where it is; elsewhere those of /usr/share/common-licenses that it refers to.
+names, machine-readable (DEP 5) where it is; elsewhere those of /usr/share/common-licenses that it refers to. A file in
+prose alone, such as that of python3, has to be read: nothing is told of its licence.
 """
 
 import json

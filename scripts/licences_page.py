@@ -59,14 +59,15 @@ _INSIDE = """
 
 # The names stand where the page has `{}`.
 _OF_THE_IMAGES = """\
-An image of [deploy/Dockerfile](../deploy/Dockerfile) also contains packages of Debian 13, unchanged, each with its
+An image of `deploy/Dockerfile` also contains packages of Debian 13, unchanged, each with its
 licence in `/usr/share/doc/PACKAGE/copyright`. Under the GPL or the LGPL are, among others, {}; in the larger image also
 Java, `openjdk-21-jre-headless` (GPL-2 with the Classpath exception), and `procps`. lagcast starts Java, the shell and
 `ps` as processes of their own. The libraries that its own process loads are under the LGPL or under the GPL with an
 exception for that; GNU Readline (GPL-3) is there for consoles of Python, and lagcast does not import it. Whoever passes
 an image on passes these packages on, with the duties of their licences, such as to offer their sources:
-`make sbom IMAGE=lagcast` writes all of them with their source packages, versions and licences to
-`build/sbom-image.json`, and [snapshot.debian.org](https://snapshot.debian.org) keeps the source of each version."""
+`make sbom IMAGE=lagcast` writes all of them to `build/sbom-image.json`, with their source packages and versions and the
+licences that these files name in a form for machines, and [snapshot.debian.org](https://snapshot.debian.org) keeps the
+source of each version."""
 
 
 def _of_the_images() -> str:
