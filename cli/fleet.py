@@ -2,7 +2,7 @@
 """Decisions on Spark: the loop of `lagcast recommend`, wired on each worker for one group after the other."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recommender.configuring.settings import Settings
     from recommender.deciding.hold import Hold
     from recommender.deciding.recommendation import Decision
-    from recommender.ports import Group, Histories, LoopStore
+    from recommender.ports import Group, Histories, LoopStore, Obstacle
     from recommender.run import Pooling, Recommender
     from spark_features.fleet_decisions import FleetWork
 
@@ -32,12 +32,14 @@ def decided_on_spark(
 ) -> "list[Decision]":
     """The decision of each listed group that is not off, made by Spark and kept beside its rows, by cluster and group.
 
+    One that is off is as one without rows, so that it is not even opened: it may be off because that kills its worker.
     Errors: those of `decide_fleet`.
     """
     from cli.spark import spark_beside
     from recommender.adapters.documents import from_document
     from recommender.run import LOOK_BACK
 
+    listed = [group for group in listed if settings.of(*group).mode != "off"]
     talk = Talk()
     log_path = settings.state_dir / "spark.log"
     with talk.running(), spark_beside(talk, log_path=log_path, master=master) as starting:
@@ -75,11 +77,18 @@ class _Loop:
 
     settings: "Settings"
 
-    def __call__(self, histories: "Histories", store: "LoopStore", *, pooling: "Pooling") -> "Recommender":
+    def __call__(
+        self,
+        histories: "Histories",
+        store: "LoopStore",
+        *,
+        pooling: "Pooling",
+        obstacles: "Callable[[], Mapping[Group, Obstacle]]" = dict,
+    ) -> "Recommender":
         from cli.wiring import recommender
 
         _prepare_worker()
-        return recommender(histories, self.settings, store, pooling=pooling)
+        return recommender(histories, self.settings, store, pooling=pooling, obstacles=obstacles)
 
 
 @cache

@@ -21,6 +21,16 @@ def failure(error: Exception) -> Obstacle:
     return Obstacle(reason, f"{type(error).__name__}: {error}", _FAILURE_REMEDY)
 
 
+def worker_died(times: int) -> Obstacle:
+    """The process that opens or decides the group has died so many times, at last with no other group beside it."""
+    return Obstacle(
+        "unsupported",
+        f"The worker of Spark that was at this group died {times:,} times, at last with no other group beside it, as "
+        "it does where its memory does not suffice.",
+        "Give the workers of Spark more memory, or executors fewer cores; or set `mode: off` for this group.",
+    )
+
+
 def rows_ahead(newest: Mapping[Group, datetime], *, now: datetime) -> dict[Group, Obstacle]:
     """The groups whose newest row, at the given instant, is of a clock that is ahead of this machine's."""
     return {

@@ -3,27 +3,30 @@
 Two passes, because groups of a kind teach each other: the first opens each group, and what it has learned is pooled;
 the second decides. Opened groups wait on the disks of the workers in between: where a worker is lost, Spark opens its
 groups again. Groups come as Arrow tables (`applyInArrow`) and not as pandas frames, in which an unknown count of
-members would become a float that is no number.
+members would become a float that is no number. A group that kills its worker is refused, and the others go on
+(`deaths`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as above
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PythonException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from forecasting.columns import BASE_INTERVAL_SECONDS, FLEET_STATE
+from spark_features.deaths import JOB_ERRORS, Deaths, Group, WorkersDieError, watched
 from spark_features.decided import FOLDER, files_of, publish, read_version
 from spark_features.pinned import pinned, scratch
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, spark_schema
@@ -43,14 +46,17 @@ _BATCH_BYTES = 16 * 2**20
 
 _STATE_SCHEMA = spark_schema(FLEET_STATE)
 _KEPT_SCHEMA = StructType(_STATE_SCHEMA.fields[1:])
-_OPENED_SCHEMA = StructType([StructField("lesson", BinaryType()), StructField("opened", BinaryType(), nullable=False)])
+_OPENED_SCHEMA = StructType(
+    [
+        *(StructField(name, StringType(), nullable=False) for name in _GROUP),
+        StructField("lesson", BinaryType()),
+        StructField("opened", BinaryType(), nullable=False),
+    ]
+)
 _STATE_ARROW, _OPENED_ARROW = (to_arrow_schema(schema, timezone="UTC") for schema in (_STATE_SCHEMA, _OPENED_SCHEMA))
 _NAMES = pa.schema([(name, pa.string()) for name in _GROUP])
 
-# Spark's own classes of errors, and what PySpark has none for.
-_JOB_ERRORS = (PySparkException, Py4JError)
-
-Group = tuple[str, str]
+_RUN_ERRORS = (*JOB_ERRORS, WorkersDieError)
 
 
 class FleetJobError(RuntimeError):
@@ -74,6 +80,10 @@ class FleetWork(Protocol):
         """What groups begin from, by the lessons of all of them."""
         ...
 
+    def refuse_group(self, group: Group, kept: pa.Table, *, deaths: int) -> pa.Table:
+        """The refusal of a group at which so many workers have died, and what is kept of it, as rows of FLEET_STATE."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRun:
@@ -91,6 +101,8 @@ def decide_fleet(
 
     Of a table whose newest rows are older than that, all rows are used. A file that cannot be read is left out: rows in
     it are missing, as those of a gap are, and a group of which nothing is kept elsewhere is opened with the reason.
+    A group that kills its worker when it is alone as well is refused. Where no listed group passes, or workers still
+    die when groups have been set aside nine times, the job fails.
     Errors: FeaturesError where another run is writing; FleetJobError where the job fails. Then nothing has changed.
     """
     decisions_dir = features_dir / FOLDER
@@ -100,16 +112,18 @@ def decide_fleet(
         rows = pinned(features_dir, unfinished / "rows", span, interval_seconds=BASE_INTERVAL_SECONDS)
         read = _Read(tuple(sorted(rows.iterdir())), tuple(files_of(decisions_dir, version=version, table=_KEPT)))
         written = unfinished / "version"
+        run = partial(_run, spark, work=work, listed=listed, since=since, now=now, written=written)
         try:
-            _run(spark, read, work, listed=listed, since=since, now=now, written=written)
-        except _JOB_ERRORS as error:
-            read = _readable(spark, read)
-            if not read.left_out:
-                raise FleetJobError(_sentence(error)) from error
             try:
-                _run(spark, read, work, listed=listed, since=since, now=now, written=written)
-            except _JOB_ERRORS as again:
-                raise FleetJobError(_sentence(again)) from again
+                run(read, deaths=Deaths(spark, unfinished / "deaths"))
+            except _RUN_ERRORS:
+                with suppress(*JOB_ERRORS):  # of a cluster that is gone
+                    read = _readable(spark, read)
+                if not read.left_out:
+                    raise
+                run(read, deaths=Deaths(spark, unfinished / "deaths-again"))
+        except _RUN_ERRORS as error:
+            raise FleetJobError(_sentence(error)) from error
         publish(written, decisions_dir, version=version + 1, decided_at=now)
         decided = tuple(files_of(decisions_dir, version=version + 1, table=_DECISIONS))
     return FleetRun(version=version + 1, decisions=decided, left_out=read.left_out)
@@ -143,51 +157,109 @@ def _since(features_dir: Path, *, now: datetime, days: int) -> datetime | None:
 def _run(
     spark: SparkSession,
     read: _Read,
-    work: FleetWork,
     *,
+    work: FleetWork,
     listed: Sequence[Group],
     since: datetime | None,
     now: datetime,
     written: Path,
+    deaths: Deaths,
 ) -> None:
-    """Both passes over all groups; the rows of FLEET_STATE are below `written` then."""
-    lost = read.lost()
+    """Both passes over all groups; the rows of FLEET_STATE are below `written` then.
+
+    Groups that are set aside in a pass are alone in a job of their own after it, for as long as each one takes.
+    """
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH_BYTES))
+    tasks = max(_TASKS_A_CORE * spark.sparkContext.defaultParallelism, len(listed) // _GROUPS_A_TASK)
+    rows, before = _rows(spark, read.rows, since=since, now=now), _kept(spark, read.kept)
+    kept = before.unionByName(_listed(spark, listed))
+    open_in = partial(_opened, work=work, lost=read.lost())
+
+    def opened_alone(group: Group) -> DataFrame:
+        return open_in(rows.where(_is(group)), kept.where(_is(group)), tasks=1)
+
+    opened = open_in(rows, kept, tasks=tasks).persist(StorageLevel.DISK_ONLY)
+    try:
+        lessons = deaths.survived(partial(_lessons, opened))
+        for group in deaths.aside:
+            lessons |= deaths.alone(group, partial(_lessons, opened_alone(group))) or {}
+        decide_in = partial(_decided, work=work, prior=work.pooled(lessons.values()))
+        deaths.survived(partial(_write, decide_in(opened), written, deaths))
+        for group in deaths.aside:
+            one = deaths.alone(group, decide_in(opened_alone(group)).toArrow)
+            if one is None:
+                one = work.refuse_group(group, before.where(_is(group)).toArrow(), deaths=deaths.of[group])
+            _save(spark.createDataFrame(one.cast(_STATE_ARROW), _STATE_SCHEMA), written, mode="append")
+    finally:
+        with suppress(*JOB_ERRORS):  # of a cluster that is gone, which hide that of the job
+            spark.catalog.clearCache()
+    if deaths.fatal and set(listed) <= set(deaths.fatal):
+        raise WorkersDieError
+
+
+def _opened(rows: DataFrame, kept: DataFrame, *, tasks: int, work: FleetWork, lost: str | None) -> DataFrame:
+    """The groups of these rows, opened, and what each teaches; without those that are set aside."""
 
     def open_one(key: tuple[pa.Scalar, ...], rows: pa.Table, kept: pa.Table) -> pa.Table:
         cluster, group = (part.as_py() for part in key)
         is_listed = pc.equal(kept["kind"], _LISTED)
-        lesson, opened = work.open_group(
+        opening = partial(
+            work.open_group,
             (cluster, group),
             rows,
             kept.filter(pc.invert(is_listed)),
             is_listed=pc.any(is_listed, min_count=0).as_py(),
             lost=lost,
         )
-        return pa.table({"lesson": [lesson], "opened": [opened]}, schema=_OPENED_ARROW)
+        found = watched((cluster, group), opening, aside=None)
+        if found is None:
+            return _OPENED_ARROW.empty_table()
+        values = (cluster, group, *found)
+        return pa.table([[value] for value in values], schema=_OPENED_ARROW)
 
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH_BYTES))
-    tasks = max(_TASKS_A_CORE * spark.sparkContext.defaultParallelism, len(listed) // _GROUPS_A_TASK)
-    rows, kept = (
-        frame.repartition(tasks, *_GROUP).groupBy(*_GROUP)
-        for frame in (
-            _rows(spark, read.rows, since=since, now=now),
-            _kept(spark, read.kept).unionByName(_listed(spark, listed)),
-        )
-    )
-    opened = rows.cogroup(kept).applyInArrow(open_one, _OPENED_SCHEMA).persist(StorageLevel.DISK_ONLY)
-    try:
-        lessons = opened.where(F.col("lesson").isNotNull()).select("lesson").toArrow()["lesson"].to_pylist()
-        prior = work.pooled(lessons)
+    rows_of, kept_of = (frame.repartition(tasks, *_GROUP).groupBy(*_GROUP) for frame in (rows, kept))
+    return rows_of.cogroup(kept_of).applyInArrow(open_one, _OPENED_SCHEMA)
 
-        def decide_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for one in batch["opened"]:
-                    yield from work.decide_group(one.as_py(), prior).cast(_STATE_ARROW).to_batches()
 
-        decided = opened.select("opened").mapInArrow(decide_some, _STATE_SCHEMA)
-        decided.write.mode("overwrite").partitionBy("table").parquet(str(written))
-    finally:
-        opened.unpersist()
+def _lessons(opened: DataFrame) -> dict[Group, bytes]:
+    """What each group teaches that teaches anything."""
+    taught = opened.where(F.col("lesson").isNotNull()).select(*_GROUP, "lesson").toArrow()
+    return {(row["cluster"], row["group"]): row["lesson"] for row in taught.to_pylist()}
+
+
+def _decided(opened: DataFrame, *, work: FleetWork, prior: bytes) -> DataFrame:
+    """The rows of FLEET_STATE of these groups, without those that are set aside."""
+
+    def decide_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for cluster, group, one in zip(*(batch[name] for name in (*_GROUP, "opened")), strict=True):
+                deciding = partial(work.decide_group, one.as_py(), prior)
+                rows = watched((cluster.as_py(), group.as_py()), deciding, aside=None)
+                if rows is not None:
+                    yield from rows.cast(_STATE_ARROW).to_batches()
+
+    return opened.select(*_GROUP, "opened").mapInArrow(decide_some, _STATE_SCHEMA)
+
+
+def _write(decided: DataFrame, written: Path, deaths: Deaths) -> None:
+    """Write the rows; once a job has failed they are persisted, as Spark removes what a job that fails has written.
+
+    A task that ends after its job has failed may have persisted a group that is set aside since.
+    """
+    if deaths.is_watching:
+        decided.persist(StorageLevel.DISK_ONLY)
+    for group in deaths.aside:
+        decided = decided.where(~_is(group))
+    _save(decided, written, mode="overwrite")
+
+
+def _save(state: DataFrame, written: Path, *, mode: str) -> None:
+    state.write.mode(mode).partitionBy("table").parquet(str(written))
+
+
+def _is(group: Group) -> Column:
+    cluster, name = group
+    return (F.col("cluster") == cluster) & (F.col("group") == name)
 
 
 def _rows(spark: SparkSession, files: Sequence[Path], *, since: datetime | None, now: datetime) -> DataFrame:

@@ -3,6 +3,7 @@
     open_group    rows, kept        ->  what it teaches its kind, and itself as bytes    on a worker, for each group
     pooled        lessons of all    ->  what each kind begins from                       once
     decide_group  bytes, that prior ->  rows of FLEET_STATE                              on a worker, for each group
+    refuse_group  what was kept     ->  rows of FLEET_STATE                              where workers die at the group
 
 The loop itself decides, over a source with one group and a store in memory: it decides as it would among all others,
 since groups share nothing but the lessons of their kind. Bytes are pickles, which workers of the same run alone read.
@@ -30,6 +31,7 @@ from recommender.adapters.documents import (
 from recommender.deciding.hold import Hold
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.following.kept_account import kept_since
+from recommender.obstacles import worker_died
 from recommender.ports import (
     FORGOTTEN_AFTER,
     AccountPart,
@@ -38,6 +40,7 @@ from recommender.ports import (
     Histories,
     LoopStore,
     MalformedError,
+    Obstacle,
     decision_id,
     issued_at,
 )
@@ -67,8 +70,15 @@ Prior = Mapping[GroupKind, SimilarGroups | None]
 class MakeRecommender(Protocol):
     """The loop by the settings of this run, over these histories and this store."""
 
-    def __call__(self, histories: Histories, store: LoopStore, *, pooling: Pooling) -> Recommender:
-        """The loop."""
+    def __call__(
+        self,
+        histories: Histories,
+        store: LoopStore,
+        *,
+        pooling: Pooling,
+        obstacles: Callable[[], Mapping[Group, Obstacle]] = dict,
+    ) -> Recommender:
+        """The loop, which refuses groups with such an obstacle."""
         ...
 
 
@@ -283,6 +293,14 @@ class GroupWork(NamedTuple):
             loop.resume(group, watched)
             (decision,) = loop.run_once(now=self.now)
         return store.rows(decision, now=self.now, is_listed=is_listed)
+
+    def refuse_group(self, group: Group, kept: pa.Table, *, deaths: int) -> pa.Table:
+        """The refusal of a group at which so many workers have died; its rows are not looked at, and `kept` stays."""
+        store = KeptGroup(group, kept, holds=self.holds, lost=None)
+        nothing = _OneGroup(group, None, self.rows_of, self.condensed)
+        loop = self.make(nothing, store, pooling=pooled_by_kind, obstacles=lambda: {group: worker_died(deaths)})
+        (decision,) = loop.run_once(now=self.now)
+        return store.rows(decision, now=self.now, is_listed=True)
 
     def pooled(self, lessons: Iterable[bytes]) -> bytes:
         """What each kind of group begins from, by the lessons of all groups."""

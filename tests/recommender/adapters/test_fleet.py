@@ -165,6 +165,26 @@ def test_where_a_file_of_kept_rows_is_lost_only_groups_without_any_are_refused(r
     assert isinstance(again, Recommendation)
 
 
+def test_a_group_at_which_workers_die_is_refused_and_goes_on_from_what_was_kept(run: Run, settings: Settings) -> None:
+    """The refusal tells how often and what helps; advice and moves stay, so that a run with more memory continues."""
+    group = ("c", "teacher-a")
+    _, kept = run(FIRST_AT, groups=("teacher-a",))
+    rows = fleet_work(settings, holds=(), now=SECOND_AT).refuse_group(group, kept[group], deaths=8)
+    (refusal,) = _decisions(rows)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.cluster, refusal.group, refusal.reason) == (*group, "unsupported")
+    assert refusal.refused_at == SECOND_AT
+    assert "died 8 times" in refusal.sentence
+    assert "more memory" in refusal.remedy
+    assert "`mode: off`" in refusal.remedy
+    after = rows.filter(pc.equal(rows["table"], "kept"))
+    assert _kept_of(after) == _kept_of(kept[group])
+    later = SECOND_AT + timedelta(minutes=1)
+    (again,), _ = run(later, kept={group: after}, groups=("teacher-a",))
+    (as_ever,), _ = run(later, kept=kept, groups=("teacher-a",))
+    assert to_document(again) == to_document(as_ever)
+
+
 def test_a_group_that_is_gone_is_kept_for_a_quarter_and_one_that_is_off_is_not_decided(run: Run) -> None:
     """Neither gets a decision; the moves of the one that is gone are there when it comes back, and not for ever."""
     groups = ("off", "teacher-a")
