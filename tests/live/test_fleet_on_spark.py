@@ -1,6 +1,9 @@
 """`lagcast recommend --on-spark` on three workers: the documents of one process, whatever is lost meanwhile."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -50,33 +53,55 @@ def words_of(features: Path, now: datetime, *words: str) -> tuple[object, ...]:
     return ("recommend", "--features", features, "--config", config, "--now", now.isoformat(), "-o", "json", *words)
 
 
-def run_and_lose_an_executor(
+def run_and_lose_a_machine(
     cluster: SparkCluster, lagcast: Lagcast, features: Path, now: datetime, *, version: int
 ) -> tuple[int, str, str]:
-    """A run whose oldest executor is killed when the second pass has begun: it has written, and holds opened groups."""
-    started = cluster.executors_started()
+    """A run that loses its oldest executor, with worker and Python, when the second pass has begun.
+
+    It has written, and holds opened groups; the machines that are left make all of it.
+    """
     with ThreadPoolExecutor(max_workers=1) as beside:
         run = beside.submit(lagcast, *words_of(features, now, "--on-spark", "--master", cluster.master))
         unfinished = features / FOLDER / ".unfinished"
         wait_until(lambda: run.done() or any(unfinished.glob("version/**/*.parquet")), seconds=600.0)
-        cluster.kill_executor()
+        cluster.lose_a_machine()
         assert not files_of(features / FOLDER, version=version, table="decisions"), "the run was over before"
         answer = run.result()
-    assert cluster.executors_started() > started + len(cluster.workers)
+    cluster.add_worker()
     return answer
 
 
-def test_two_runs_are_those_of_one_process_though_an_executor_is_killed_in_each(
+def test_two_runs_are_those_of_one_process_though_a_machine_is_lost_in_each(
     lagcast_process: Lagcast, features: Path, cluster: SparkCluster
 ) -> None:
-    """Every byte of the output is equal, and the loss of an executor in the middle of the job has cost nothing."""
+    """Every byte of the output is equal, and the loss of a machine in the middle of the job has cost nothing."""
     first = lagcast_process(*words_of(features, FIRST_AT))
-    assert run_and_lose_an_executor(cluster, lagcast_process, features, FIRST_AT, version=1)[:2] == first[:2]
+    assert run_and_lose_a_machine(cluster, lagcast_process, features, FIRST_AT, version=1)[:2] == first[:2]
     add_copies(features, FIRST_AT, SECOND_AT)
     second = lagcast_process(*words_of(features, SECOND_AT))
-    assert run_and_lose_an_executor(cluster, lagcast_process, features, SECOND_AT, version=2)[:2] == second[:2]
+    assert run_and_lose_a_machine(cluster, lagcast_process, features, SECOND_AT, version=2)[:2] == second[:2]
     groups = {document["group_id"] for document in json.loads(second[1])}
     assert len(groups) == COPIES * len(DECIDED) + COPIES - 1  # the group `off` is off, its copies are not
+
+
+def test_groups_that_kill_their_worker_are_refused_and_all_others_are_those_of_one_process(
+    lagcast_process: Lagcast, features: Path, cluster: SparkCluster, tmp_path: Path
+) -> None:
+    """One kills it as it is opened and one as it is decided: every other document is equal to the last byte."""
+    deadly = ("eager'", "bound'")
+    of_one_process = json.loads(lagcast_process(*words_of(features, FIRST_AT))[1])
+    words = words_of(features, FIRST_AT, "--on-spark", "--master", cluster.master)
+    command = [sys.executable, "-m", "tests.live.harness.recommend_and_die", *deadly, *map(str, words)]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state-of-the-deadly")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = {each["group_id"]: each for each in json.loads(done.stdout)}
+    for name in deadly:  # four times beside others, and four times alone
+        reason = json.dumps(found.pop(name)["reason"])
+        assert '"Unsupported"' in reason
+        assert "died 8 times, at last with no other group beside it" in reason
+    assert json.dumps([*found.values()]) == json.dumps([each for each in of_one_process if each["group_id"] in found])
+    assert len(of_one_process) == len(found) + len(deadly)
 
 
 def test_files_that_cannot_be_read_are_left_out(

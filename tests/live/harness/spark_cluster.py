@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ _ROOT = Path(__file__).parents[3]
 
 @dataclass(frozen=True, slots=True)
 class SparkCluster:
-    """The address of the master for `--master`, and the workers' processes."""
+    """The address of the master for `--master`, and the workers' processes; `add_worker` starts another one."""
 
     master: str
     folder: Path
-    workers: tuple[int, ...]
+    workers: list[int]
+    add_worker: Callable[[], None]
 
     def executors(self) -> list[psutil.Process]:
         """The executors of running applications, the oldest first."""
@@ -38,13 +40,15 @@ class SparkCluster:
         found = [child for child in children if child.is_running() and _EXECUTOR in _command_of(child)]
         return sorted(found, key=lambda each: float(each.create_time()))
 
-    def kill_executor(self) -> None:
-        """End the oldest executor with SIGKILL, as a lost machine would."""
-        self.executors()[0].send_signal(signal.SIGKILL)
-
-    def executors_started(self) -> int:
-        """The number of executors that were ever started: each has a folder of its own."""
-        return len(list(self.folder.glob("worker-*/app-*/*")))
+    def lose_a_machine(self) -> None:
+        """End the worker of the oldest executor by SIGKILL, with all that runs below it: executor and Python."""
+        worker = self.executors()[0].parent()
+        lost = [worker, *worker.children(recursive=True)]
+        self.workers.remove(worker.pid)
+        for process in lost:
+            with suppress(psutil.NoSuchProcess):  # ended with the one above it
+                process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(lost, timeout=60)
 
 
 def _command_of(process: psutil.Process) -> list[str]:
@@ -79,16 +83,17 @@ def spark_cluster(folder: Path, *, workers: int, memory: str = "1g") -> Iterator
             *("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)),
         )
         wait_until(lambda: _state(page) is not None)
-        pids = [
-            start(
-                f"worker-{number}",
-                f"{_CLASSES}.worker.Worker",
-                *("--host", "127.0.0.1", "-c", "1", "-m", memory, "-d", str(folder / f"worker-{number}"), master),
-            )
-            for number in range(workers)
-        ]
-        wait_until(lambda: (_state(page) or {}).get("aliveworkers") == workers)
-        yield SparkCluster(master, folder, tuple(pids))
+        numbers, pids = count(), list[int]()
+
+        def add_worker() -> None:
+            name = f"worker-{next(numbers)}"
+            words = ("--host", "127.0.0.1", "-c", "1", "-m", memory, "-d", str(folder / name), master)
+            pids.append(start(name, f"{_CLASSES}.worker.Worker", *words))
+            wait_until(lambda: (_state(page) or {}).get("aliveworkers") == len(pids))
+
+        for _ in range(workers):
+            add_worker()
+        yield SparkCluster(master, folder, pids, add_worker)
 
 
 def _state(page: int) -> dict[str, Any] | None:
