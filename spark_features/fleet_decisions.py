@@ -135,11 +135,17 @@ class _Read:
 
     rows: tuple[Path, ...]
     kept: tuple[Path, ...]
-    left_out: tuple[Path, ...] = ()
+    left_out_rows: tuple[Path, ...] = ()
+    left_out_kept: tuple[Path, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[Path, ...]:
+        """The files that cannot be read."""
+        return self.left_out_rows + self.left_out_kept
 
     def lost(self) -> str | None:
         """The reason why something that was kept may be missing; None where nothing is."""
-        names = ", ".join(str(file) for file in self.left_out if file not in self.rows)
+        names = ", ".join(map(str, self.left_out_kept))
         return f"what was kept of this group may have been in {names}, which cannot be read" if names else None
 
 
@@ -290,11 +296,12 @@ def _readable(spark: SparkSession, read: _Read) -> _Read:
     """The files that can be read to their end, tried on the workers; the others are left out."""
     files = [*read.rows, *read.kept]
     tried = spark.sparkContext.parallelize([str(file) for file in files], max(1, len(files))).map(_reads).collect()
-    left_out = tuple(file for file, reads in zip(files, tried, strict=True) if not reads)
+    reads = dict(zip(files, tried, strict=True))
     return _Read(
-        tuple(file for file in read.rows if file not in left_out),
-        tuple(file for file in read.kept if file not in left_out),
-        left_out,
+        tuple(file for file in read.rows if reads[file]),
+        tuple(file for file in read.kept if reads[file]),
+        tuple(file for file in read.rows if not reads[file]),
+        tuple(file for file in read.kept if not reads[file]),
     )
 
 

@@ -167,6 +167,18 @@ def test_where_workers_die_at_every_group_the_run_ends_and_changes_nothing(
     assert not (features / FOLDER / ".unfinished").exists()
 
 
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+def test_a_file_of_rows_that_cannot_be_read_loses_nothing_that_was_kept(
+    decide: Callable[..., dict[str, str]], features: Path
+) -> None:
+    """Groups of which nothing was kept are decided without its rows, and are not told that it may have been lost."""
+    for file in features.rglob("interval_seconds=15/date=2026-05-04/*.parquet"):
+        file.write_bytes(file.read_bytes()[:-100])
+    nothing = "[]..[] kept=[] listed=True lost=None prior=ac"
+    assert decide(stand_in()) == {"a": nothing, "c": nothing}
+
+
 def test_two_versions_are_on_the_disk_and_one_is_valid(tmp_path: Path) -> None:
     """A version takes the place of the one before in one step; what a killed run left of the same number is removed."""
     for version in (1, 2, 3):
