@@ -1,6 +1,7 @@
 """The feature table as the recommender reads it, from tables that are written here without Spark."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -83,6 +84,23 @@ def test_since_is_out_and_until_is_in_across_midnight(row: MakeRow, tmp_path: Pa
     assert table.intervals("c", "orders", since=midnight) == rows[3:]
     assert table.intervals("c", "orders", since=rows[0].interval_end_at, until=rows[3].interval_end_at) == rows[1:4]
     assert table.intervals("c", "orders", since=_at(10 * 86_400)) == []
+
+
+def test_of_a_window_only_its_own_days_are_opened(row: MakeRow, tmp_path: Path) -> None:
+    """With the files of all other days gone, and those of other lengths, the rows of the window are read as before."""
+    rows = [row(_at(86_400 * day + 15), float(day)) for day in range(9)]
+    minutes = [row(_at(86_400 * day + 60), float(day), interval_seconds=60) for day in range(9)]
+    _write(tmp_path, [*rows, *minutes])
+    table = FeatureTable(tmp_path)
+    for folder in tmp_path.glob("versions/v1/*/date=*"):
+        if folder.parent.name != "interval_seconds=15" or folder.name not in {"date=2026-05-07", "date=2026-05-08"}:
+            shutil.rmtree(folder)
+    since, until = _at(86_400 * 3), _at(86_400 * 4 + 15)
+    assert table.intervals("c", "orders", since=since, until=until) == rows[3:5]
+    assert dict(table.intervals_in_turn([("c", "orders")], since=since, until=until)) == {("c", "orders"): rows[3:5]}
+    assert table.newest_interval_end_at(until=until) == until
+    with pytest.raises(FeatureTableError):
+        table.intervals("c", "orders", since=since, until=_at(86_400 * 5 + 15))
 
 
 def test_the_newest_rows_of_groups_in_turn_are_those_of_each_in_order(row: MakeRow, tmp_path: Path) -> None:
