@@ -23,6 +23,7 @@ from tests.live.harness.libraries import (
     fetched_rollout_definition,
     made_strimzi_definitions,
 )
+from tests.live.harness.spark_operator_processes import built_spark_operator
 
 PARTS: Mapping[str, Callable[[], Path]] = {
     "kafka": fetched_jars,
@@ -33,6 +34,7 @@ PARTS: Mapping[str, Callable[[], Path]] = {
     "klag-exporter": partial(fetched, "klag-exporter"),
     "helm": built_helm,
     "keda": built_keda,
+    "spark-operator": built_spark_operator,
     "go-members": built_go_members,
     "rollouts": fetched_rollout_definition,
     "strimzi": made_strimzi_definitions,

@@ -47,6 +47,7 @@ _BUILT = {
     "program": "klag-exporter",
     "helm": "helm",
     "keda": "keda",
+    "operator": "spark-operator",
     "due": "prometheus-adapter",
     "images": "engine",
 }

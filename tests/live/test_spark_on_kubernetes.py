@@ -5,16 +5,20 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.feature_folder import steady_hour
-from tests.live.harness.control_plane import ControlPlane, built_control_plane
+from tests.live.harness.clients import wait_until
+from tests.live.harness.control_plane import ControlPlane, ControlPlaneError, built_control_plane
 from tests.live.harness.scalers import MANIFESTS
-from tests.live.harness.spark_pods import NAMESPACE, Application, Pod, submitted
+from tests.live.harness.spark_operator_processes import SparkOperator, built_spark_operator
+from tests.live.harness.spark_pods import NAMESPACE, Application, Pod, pods, submitted
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.spark]
 
@@ -76,6 +80,17 @@ def cluster(
         running.stop()
 
 
+@pytest.fixture(scope="module")
+def operator(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkOperator]:
+    """The operator beside it, with its webhook."""
+    running = SparkOperator(built_spark_operator(), cluster, tmp_path_factory.mktemp("operator"), namespace=NAMESPACE)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
 def documented(name: str, cluster: ControlPlane) -> list[str]:
     """The arguments of the command of deploy/README.md for that application, with this cluster's address."""
     text = (DEPLOY / "README.md").read_text(encoding="utf-8")
@@ -91,29 +106,96 @@ def documented(name: str, cluster: ControlPlane) -> list[str]:
 @pytest.mark.parametrize("job", ["features", "decisions"])
 def test_the_pod_of_the_driver_is_that_of_the_application(job: str, cluster: ControlPlane, tmp_path: Path) -> None:
     """By the documented command: image, arguments, account, rights of the container, volumes and size."""
-    application = yaml.safe_load(cluster.kubectl("kustomize", str(DEPLOY / "spark" / job)))
+    application = application_of(job, cluster)
+    with submitted(cluster, documented(application["metadata"]["name"], cluster), log=tmp_path / "submit.log") as pod:
+        assert_is_driver_of(application, pod)
+
+
+def application_of(job: str, cluster: ControlPlane) -> dict[str, Any]:
+    """The SparkApplication of that folder, as it is applied."""
+    application: dict[str, Any] = yaml.safe_load(cluster.kubectl("kustomize", str(DEPLOY / "spark" / job)))
+    return application
+
+
+def assert_is_driver_of(application: dict[str, Any], pod: Pod) -> None:
+    """The pod is what the application says of its driver."""
     spec, driver = application["spec"], application["spec"]["driver"]
+    (container,) = pod["spec"]["containers"]
+    assert pod["metadata"]["name"].startswith(application["metadata"]["name"])
+    assert driver["labels"].items() <= pod["metadata"]["labels"].items()
+    assert container["image"] == spec["image"]
+    assert container["args"][0] == "driver"
+    words = [spec["mainApplicationFile"], *spec["arguments"]]
+    assert container["args"][-len(words) :] == words
+    assert pod["spec"]["serviceAccountName"] == driver["serviceAccount"]
+    assert pod["spec"]["securityContext"] == driver["podSecurityContext"]
+    assert container["securityContext"] == driver["securityContext"]
+    assert [mount for mount in driver["volumeMounts"] if mount not in container["volumeMounts"]] == []
+    claims = {
+        each["persistentVolumeClaim"]["claimName"] for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each
+    }
+    assert claims == {"lagcast-data"}
+    # 2 GB of heap, and two fifths of that for Python.
+    assert container["resources"] == {"requests": {"cpu": "1", "memory": "2867Mi"}, "limits": {"memory": "2867Mi"}}
+
+
+@pytest.mark.parametrize("job", ["features", "decisions"])
+def test_the_operator_takes_the_application_and_makes_its_driver(
+    job: str, cluster: ControlPlane, operator: SparkOperator
+) -> None:
+    """By its own definition no field is unknown, all of them are kept, and its webhook completes the pod."""
+    application = application_of(job, cluster)
     name = application["metadata"]["name"]
-    with submitted(cluster, documented(name, cluster), log=tmp_path / "submit.log") as pod:
-        (container,) = pod["spec"]["containers"]
-        assert pod["metadata"]["name"].startswith(name)
-        assert driver["labels"].items() <= pod["metadata"]["labels"].items()
-        assert container["image"] == spec["image"]
-        assert container["args"][0] == "driver"
-        words = [spec["mainApplicationFile"], *spec["arguments"]]
-        assert container["args"][-len(words) :] == words
-        assert pod["spec"]["serviceAccountName"] == driver["serviceAccount"]
-        assert pod["spec"]["securityContext"] == driver["podSecurityContext"]
-        assert container["securityContext"] == driver["securityContext"]
-        assert [mount for mount in driver["volumeMounts"] if mount not in container["volumeMounts"]] == []
-        claims = {
-            each["persistentVolumeClaim"]["claimName"]
-            for each in pod["spec"]["volumes"]
-            if "persistentVolumeClaim" in each
-        }
-        assert claims == {"lagcast-data"}
-        # 2 GB of heap, and two fifths of that for Python.
-        assert container["resources"] == {"requests": {"cpu": "1", "memory": "2867Mi"}, "limits": {"memory": "2867Mi"}}
+    with applied(cluster, application) as kept:
+        assert holds(kept["spec"], application["spec"])
+        wait_until(lambda: pods(cluster, "driver") or not_submitted(cluster, name), seconds=600.0, every_seconds=1.0)
+        assert pods(cluster, "driver"), operator.log_end()
+        (pod,) = pods(cluster, "driver")
+        assert_is_driver_of(application, pod)
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("SparkApplication", name)
+        variables = pod["spec"]["containers"][0]["env"]
+        assert [each for each in application["spec"]["driver"].get("env", []) if each not in variables] == []
+
+
+def test_a_field_that_the_operator_does_not_know_is_refused(cluster: ControlPlane, operator: SparkOperator) -> None:
+    """Strict validation sees into the pods' parts of an application, not only at its top."""
+    del operator
+    application = application_of("features", cluster)
+    application["spec"]["executor"]["securityContext"]["readOnlyRoot"] = True
+    with (
+        pytest.raises(ControlPlaneError, match=r"\.spec\.executor\.securityContext\.readOnlyRoot: field not declared"),
+        applied(cluster, application),
+    ):
+        pass
+
+
+@contextmanager
+def applied(cluster: ControlPlane, application: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The application as the API server has kept it; it goes when the block ends, and its driver with it."""
+    words = ("apply", "--server-side", "--validate=strict", "-o", "json", "-f", "-")
+    kept: dict[str, Any] = json.loads(cluster.kubectl(*words, given=json.dumps(application)))
+    name = application["metadata"]["name"]
+    try:
+        yield kept
+    finally:
+        cluster.kubectl("-n", NAMESPACE, "delete", "sparkapplication", name, "--timeout=50s")
+        cluster.kubectl("-n", NAMESPACE, "delete", "pods", "--selector=spark-role=driver", "--now")
+
+
+def holds(kept: object, applied_part: object) -> bool:
+    """True if all that was applied was kept; the operator's webhook may add defaults."""
+    if isinstance(applied_part, dict) and isinstance(kept, dict):
+        return all(name in kept and holds(kept[name], part) for name, part in applied_part.items())
+    if isinstance(applied_part, list) and isinstance(kept, list):
+        return len(kept) == len(applied_part) and all(map(holds, kept, applied_part))
+    return kept == applied_part
+
+
+def not_submitted(cluster: ControlPlane, name: str) -> bool:
+    """True once the operator has given up a submission."""
+    words = ("get", "sparkapplication", name, "-o", "jsonpath={.status.applicationState.state}")
+    return "FAILED" in cluster.kubectl("-n", NAMESPACE, *words)
 
 
 def test_a_fleet_is_decided_with_the_rights_of_the_role_and_no_right_is_unused(
