@@ -90,7 +90,8 @@ def issue_forecasts(
     Errors: FeaturesError if no row lies in that span, and if another run is writing.
     """
     days = (since.date().isoformat(), issued_at.date().isoformat())
-    if not parts_of(features_dir, days, interval_seconds=FLEET_INTERVAL_SECONDS):
+    parts = parts_of(features_dir, days, interval_seconds=FLEET_INTERVAL_SECONDS)
+    if not parts:
         span = f"between {since.isoformat()} and {issued_at.isoformat()}"
         message = (
             f"{features_dir} holds no minutes {span}; run `lagcast features` for these days, or choose another --at"
@@ -103,7 +104,8 @@ def issue_forecasts(
         minutes = minutes.where((ends_at > F.lit(since)) & (ends_at <= F.lit(issued_at)))
         # Written once, because both tables are made from it and fits take long.
         issue = unfinished / "issue"
-        fit_fleet(minutes, issue_one, columns=FLEET_ISSUE).write.parquet(str(issue))
+        listed = sum(part.rows for part in parts)
+        fit_fleet(minutes, issue_one, columns=FLEET_ISSUE, rows=listed).write.parquet(str(issue))
         rows = spark.read.schema(spark_schema(FLEET_ISSUE)).parquet(str(issue))
         is_step = F.col("step_ends_at").isNotNull()
         fits = rows.where(~is_step).select([column.name for column in FLEET_FITS])

@@ -38,7 +38,8 @@ def test_spark_gives_the_rows_that_the_function_gives(spark: SparkSession) -> No
     groups = {group: rows_of(group, days) for group, days in DAYS.items()}
     minutes = spark.createDataFrame(pd.concat(groups.values(), ignore_index=True))
     others = minutes.limit(3).withColumn("interval_seconds", F.lit(15).cast("long"))
-    fits = sorted(fit_fleet(minutes.union(others), fit_group, columns=FLEET_FITS).collect(), key=key_of)
+    fleet = fit_fleet(minutes.union(others), fit_group, columns=FLEET_FITS, rows=19 * 1440)
+    fits = sorted(fleet.collect(), key=key_of)
     by_hand = pd.concat([fit_group(rows) for rows in groups.values()], ignore_index=True)
     assert len(by_hand) > len(groups)
     for row, expected in zip(fits, by_hand.to_dict("records"), strict=True):
