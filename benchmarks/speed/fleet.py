@@ -2,7 +2,7 @@
 
 Generated groups, each a day's wave with noise of its own, on Spark with as many cores as the machine has. Prints the
 seconds of the Spark job, its CPU seconds, and both in proportion for a thousand groups: an estimate without the time
-that sorting a larger table takes.
+that sorting a larger table takes. On a cluster, `make bench-fleet-spark FORECASTS=10000` measures it.
 """
 
 import argparse
@@ -31,6 +31,8 @@ from spark_features.session import spark_session
 from spark_features.table import fresh_folder, parts_in, read_manifest, swap, writing
 
 MINUTES_PER_DAY = 1440
+# A day of so many groups is held in memory at once.
+_CHUNK_GROUPS = 500
 END_AT = datetime(2026, 1, 5, tzinfo=UTC)
 _KINDS = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
 SCHEMA = pa.schema(
@@ -50,22 +52,24 @@ def write_table(features: Path, *, groups: int, days: int) -> None:
             angles = 2.0 * np.pi * np.arange(MINUTES_PER_DAY) / MINUTES_PER_DAY
             part = folder / f"interval_seconds={FLEET_INTERVAL_SECONDS}" / f"date={day}"
             part.mkdir(parents=True)
-            frames = [
-                pd.DataFrame(
-                    {
-                        "cluster": "c",
-                        "group": f"g{group:05}",
-                        "interval_end_at": ends_at,
-                        "interval_seconds": FLEET_INTERVAL_SECONDS,
-                        "produce_messages_per_second": levels[group]
-                        * (1.5 + np.sin(angles + 2.0 * np.pi * phases[group]))
-                        * np.exp(generator.normal(0.0, 0.1, MINUTES_PER_DAY)),
-                    }
-                )
-                for group in range(groups)
-            ]
-            rows = pd.concat(frames, ignore_index=True).reindex(columns=SCHEMA.names)
-            pq.write_table(pa.Table.from_pandas(rows, SCHEMA), part / "part-0.parquet")
+            with pq.ParquetWriter(part / "part-0.parquet", SCHEMA) as file:
+                for chunk in range(0, groups, _CHUNK_GROUPS):
+                    frames = [
+                        pd.DataFrame(
+                            {
+                                "cluster": "c",
+                                "group": f"g{group:05}",
+                                "interval_end_at": ends_at,
+                                "interval_seconds": FLEET_INTERVAL_SECONDS,
+                                "produce_messages_per_second": levels[group]
+                                * (1.5 + np.sin(angles + 2.0 * np.pi * phases[group]))
+                                * np.exp(generator.normal(0.0, 0.1, MINUTES_PER_DAY)),
+                            }
+                        )
+                        for group in range(chunk, min(groups, chunk + _CHUNK_GROUPS))
+                    ]
+                    rows = pd.concat(frames, ignore_index=True).reindex(columns=SCHEMA.names)
+                    file.write_table(pa.Table.from_pandas(rows, SCHEMA, preserve_index=False))
         after = read_manifest(features).replaced_by(parts_in(features, folder))
         swap(features, before=read_manifest(features), after=after)
 

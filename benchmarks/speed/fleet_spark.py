@@ -1,13 +1,15 @@
 """Measures `lagcast recommend --on-spark` for a fleet of generated groups.
 
     python -m benchmarks.speed.fleet_spark --groups 10000 --workers 3 --out FILE          or: make bench-fleet-spark
+    python -m benchmarks.speed.fleet_spark --groups 10000 --forecasts 10000 --out FILE    the weeks ahead as well
     python -m benchmarks.speed.fleet_spark --page FILE > docs/fleet-on-spark-bench.md
 
 Nothing is set of the groups, each a day's wave with noise of its own. A Spark cluster is started for them: a master and
 the workers, one core each. Three sizes up to that many groups are run, each as the command is, in a new process with
-new executors. A line through their seconds tells what 100,000 groups take. Beside that some groups are decided in this
-process, for the time of each part. Prints the figures beside their bars, and writes them as JSON; the exit code is 1
-where a bar is missed. The second form prints the page of such a document, writes its picture, and runs nothing.
+new executors. A line through their seconds tells what 100,000 groups take. After that some groups of the largest run
+are decided by one process, and the documents that differ are counted. Some are decided in this process, for the time of
+each part. Prints the figures beside their bars, and writes them as JSON; the exit code is 1 where a bar is missed. The
+last form prints the page of such a document, writes its picture, and runs nothing.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -29,10 +31,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # as above
+import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import structlog
 
 from benchmarks.command import commit, print_page, swap_in
+from benchmarks.speed import fleet
 from benchmarks.speed.fleet import SCHEMA
 from benchmarks.speed.fleet_spark_page import bars_of, page_of
 from cli.fleet import fleet_work
@@ -46,6 +50,10 @@ END_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PARTITIONS, MEMBERS = 24, 8
 _SHARES = (0.1, 0.3, 1.0)
 _SAMPLED_GROUPS = 20
+# So many groups of the largest run are decided by one process too: 10 s with an hour of rows.
+_COMPARED_GROUPS, _SEED = 300, 7
+# What the fit of a week ahead is made from.
+_FORECAST_DAYS = 28
 _CHUNK_GROUPS = 500
 _NOTHING_KEPT = pa.schema([("kind", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("document", pa.string())])
 
@@ -57,6 +65,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--hours", type=float, default=1.0, help="hours of rows of each group")
     parser.add_argument("--row-seconds", type=int, default=60, help="seconds of one row: 15 to 60")
+    parser.add_argument("--forecasts", type=int, default=0, help="groups whose week ahead is made on the cluster too")
     parser.add_argument("--out", type=Path, default=Path("build/fleet-spark.json"), help="the file of figures, JSON")
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
     parser.add_argument(
@@ -72,13 +81,17 @@ def main(words: Sequence[str] | None = None) -> int:
         workers=options.workers,
         rows=max(1, int(options.hours * 3600 / options.row_seconds)),
         row_seconds=options.row_seconds,
+        forecasts=options.forecasts,
     )
     swap_in(json.dumps(document, indent=1) + "\n", options.out)
     return print_figures(document)
 
 
-def document_of(*, groups: int, workers: int, rows: int, row_seconds: int) -> dict[str, Any]:
-    """The document of runs of three sizes up to so many groups. Errors: RuntimeError where a run fails."""
+def document_of(*, groups: int, workers: int, rows: int, row_seconds: int, forecasts: int) -> dict[str, Any]:
+    """The document of runs of three sizes up to so many groups, and of the weeks ahead of `forecasts` groups.
+
+    Errors: RuntimeError where a run fails.
+    """
     begun_at, loads, runs = commit(), [os.getloadavg()[0]], []
     with (
         tempfile.TemporaryDirectory() as name,
@@ -89,6 +102,8 @@ def document_of(*, groups: int, workers: int, rows: int, row_seconds: int) -> di
             size = max(1, round(share * groups))
             runs.append(run_of(Path(name), cluster, groups=size, rows=rows, row_seconds=row_seconds))
             loads.append(os.getloadavg()[0])
+        differing = differing_documents(Path(name), groups=groups)
+        weeks = {"forecasts": forecasts_of(Path(name), cluster, groups=forecasts)} if forecasts else {}
     return {
         "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
         "commit": begun_at,
@@ -100,30 +115,109 @@ def document_of(*, groups: int, workers: int, rows: int, row_seconds: int) -> di
         "row_seconds": row_seconds,
         "runs": runs,
         "part_of_a_group": parts,
+        "compared_groups": len(compared_of(groups)),
+        "differing_documents": differing,
+        **weeks,
     }
 
 
 def run_of(folder: Path, cluster: SparkCluster, *, groups: int, rows: int, row_seconds: int) -> dict[str, float]:
     """Seconds of the command over a new table of so many groups, and how many of them got advice."""
-    features, out = folder / f"features-{groups}", folder / "decisions.json"
+    features = folder / f"features-{groups}"
     write_table(features, groups=groups, rows=rows, row_seconds=row_seconds)
-    words = ["--features", features, "--now", END_AT.isoformat(), "--on-spark", "--master", cluster.master]
-    command = [sys.executable, "-m", "cli.main", "recommend", *words, "--state-dir", folder / "state"]
-    began = time.perf_counter()
-    done = subprocess.run(  # noqa: S603  # our own command
-        [*map(str, command), "-o", "json", "--output-file", str(out)], capture_output=True, text=True, check=False
+    seconds = timed(
+        *("recommend", "--features", features, "--now", END_AT.isoformat(), "--on-spark", "--master", cluster.master),
+        out=_decisions_of(folder, groups),
     )
-    seconds = time.perf_counter() - began
-    if done.returncode:
-        message = f"the run over {groups:,} groups failed: {done.stderr[-2000:]}"
-        raise RuntimeError(message)
-    sys.stderr.write(done.stderr)
-    decided = json.loads(out.read_text())
+    decided = json.loads(_decisions_of(folder, groups).read_text())
     advised = sum(each["kind"] == "Recommendation" for each in decided)
     return {
         "groups": groups,
         "decided": len(decided),
         "advised": advised,
+        "seconds": seconds,
+    }
+
+
+def _decisions_of(folder: Path, groups: int) -> Path:
+    """Where the decisions of the run over so many groups are."""
+    return folder / f"decisions-{groups}.json"
+
+
+def timed(*words: object, out: Path) -> float:
+    """Seconds of a command of lagcast in a new process, which writes its answer as JSON.
+
+    Errors: RuntimeError where it fails.
+    """
+    command = [sys.executable, "-m", "cli.main", *map(str, words), "-o", "json", "--output-file", str(out)]
+    environment = os.environ | {"LAGCAST_STATE_DIR": str(out.with_name("state"))}
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603  # ours
+    seconds = time.perf_counter() - began
+    if done.returncode:
+        message = f"{' '.join(command)} failed: {done.stderr[-2000:]}"
+        raise RuntimeError(message)
+    sys.stderr.write(done.stderr)
+    return seconds
+
+
+def compared_of(groups: int) -> list[str]:
+    """The names of the groups that one process decides too, of so many; the same ones in each run."""
+    chosen = np.random.default_rng(_SEED).choice(groups, size=min(_COMPARED_GROUPS, groups), replace=False)
+    return sorted(_name(group) for group in chosen.tolist())
+
+
+def differing_documents(folder: Path, *, groups: int) -> int:
+    """How many of the compared groups one process answers otherwise than the run over so many groups did.
+
+    It has a table with these groups alone. To groups that never moved the others of their kind teach nothing, so that
+    its documents are those of a process with all groups.
+    """
+    names, features, out = compared_of(groups), folder / "features-compared", folder / "decisions-compared.json"
+    copy_rows(folder / f"features-{groups}", features, names)
+    timed("recommend", "--features", features, "--now", END_AT.isoformat(), out=out)
+    of_fleet, alone = (json.loads(file.read_text()) for file in (_decisions_of(folder, groups), out))
+    return differing(of_fleet, alone, names)
+
+
+def differing(of_fleet: Iterable[Mapping[str, Any]], alone: Iterable[Mapping[str, Any]], names: Iterable[str]) -> int:
+    """The number of these groups whose documents are not the same to the last byte, or are missing.
+
+    >>> differing([{"group_id": "a", "x": 1}, {"group_id": "b", "x": 1}], [{"group_id": "a", "x": 1}], ["a", "b"])
+    1
+    >>> differing([{"group_id": "a", "x": 1}], [{"group_id": "a", "x": 1.0}], ["a"])
+    1
+    """
+    texts, others = ({each["group_id"]: json.dumps(each) for each in documents} for documents in (of_fleet, alone))
+    return sum(name not in texts or texts[name] != others.get(name) for name in names)
+
+
+def copy_rows(features: Path, other: Path, groups: Sequence[str]) -> None:
+    """A feature table with the rows of these groups alone."""
+    with writing(other):
+        folder = fresh_folder(other, version=1)
+        for part in read_manifest(features).parts:
+            rows = ds.dataset(features / part.folder, schema=SCHEMA).to_table(filter=pc.field("group").isin(groups))
+            day = folder / f"interval_seconds={part.interval_seconds}" / f"date={part.date}"
+            day.mkdir(parents=True)
+            pq.write_table(rows, day / "part-0.parquet")
+        _publish(other, folder)
+
+
+def forecasts_of(folder: Path, cluster: SparkCluster, *, groups: int) -> dict[str, float]:
+    """Seconds of `lagcast forecast` on the cluster over four weeks of so many groups, and how many are forecast."""
+    features, out = folder / "features-weeks", folder / "weeks.json"
+    fleet.write_table(features, groups=groups, days=_FORECAST_DAYS)
+    seconds = timed(
+        *("forecast", "--features", features, "--out", folder / "forecasts", "--at", fleet.END_AT.isoformat()),
+        *("--master", cluster.master),
+        out=out,
+    )
+    issued = json.loads(out.read_text())["groups"]
+    return {
+        "groups": len(issued),
+        "forecast": sum(each["refusal_reason"] is None for each in issued),
+        "days": _FORECAST_DAYS,
         "seconds": seconds,
     }
 
@@ -165,8 +259,13 @@ def write_table(features: Path, *, groups: int, rows: int, row_seconds: int, end
                     for chunk in range(0, groups, _CHUNK_GROUPS):
                         names = range(chunk, min(groups, chunk + _CHUNK_GROUPS))
                         file.write_table(_rows(names, ends_at[first:last], seconds=length))
-        after = read_manifest(features).replaced_by(parts_in(features, folder))
-        swap(features, before=read_manifest(features), after=after)
+        _publish(features, folder)
+
+
+def _publish(features: Path, folder: Path) -> None:
+    """Make what was written below `folder` the table."""
+    before = read_manifest(features)
+    swap(features, before=before, after=before.replaced_by(parts_in(features, folder)))
 
 
 def _days(ends_at: Sequence[datetime]) -> Iterator[tuple[str, int, int]]:
@@ -184,7 +283,7 @@ def _rows(groups: range, ends_at: Sequence[datetime], *, seconds: int) -> pa.Tab
     days = np.array([end_at.timestamp() / 86_400.0 for end_at in ends_at])
     rates = levels * (1.0 + 0.3 * np.sin(2.0 * np.pi * (days + phases))) * np.exp(generator.normal(0.0, 0.05, shape))
     known: Mapping[str, object] = {
-        "group": np.repeat([f"g{group:06}" for group in groups], len(ends_at)),
+        "group": np.repeat([_name(group) for group in groups], len(ends_at)),
         "interval_end_at": list(ends_at) * len(groups),
         "produce_messages_per_second": rates.ravel(),
         "consume_messages_per_second": rates.ravel(),
@@ -205,6 +304,10 @@ def _rows(groups: range, ends_at: Sequence[datetime], *, seconds: int) -> pa.Tab
     )
 
 
+def _name(group: int) -> str:
+    return f"g{group:06}"
+
+
 def print_figures(document: Mapping[str, Any]) -> int:
     """Print all of it as tables; 1 where a bar is missed."""
     machine = f"{document['workers']} workers on {document['processors']} processors"
@@ -213,6 +316,9 @@ def print_figures(document: Mapping[str, Any]) -> int:
     print("|---:|---:|---:|")
     for run in document["runs"]:
         print(f"| {run['groups']:,} | {run['advised']:,} | {run['seconds']:.0f} |")
+    if "forecasts" in document:
+        weeks = document["forecasts"]
+        print(f"\n{weeks['forecast']:,} of {weeks['groups']:,} groups forecast for a week: {weeks['seconds']:.0f} s")
     print("\n| part of a group | median |")
     print("|---|---:|")
     for name, value in document["part_of_a_group"].items():

@@ -30,6 +30,13 @@ The page and its picture are made from one JSON document, which one command writ
   {mean_load:.1f}, the runs themselves included): a master and {workers} workers of one core each, all on it.
 - **Groups** have 24 partitions, a day's wave with noise, and {rows:,} rows of {row_seconds} s. Nothing is set of them.
 - **Seconds** are those of the command as a user starts it, in a new process with new executors, until it has ended.
+- **Documents** of {compared} groups of the largest run, chosen by a seed, are compared with those that `lagcast
+  recommend` makes of these groups in one process, after the measured time.
+"""
+
+WEEKS = """\
+`lagcast forecast` on the same cluster (the command above with `FORECASTS={groups}`), from {days} days of minutes:
+{seconds:,.0f} s for {groups:,} groups, of which {forecast:,} were forecast.
 """
 
 LINE = """\
@@ -73,6 +80,11 @@ def bars_of(document: Document) -> list[Bar]:
             most=MOST_SECONDS * FAR_GROUPS / OF_GROUPS,
         ),
         Bar(what="furthest run from the line, share of its seconds", figure=line.most_off_share, most=MOST_OFF_SHARE),
+        Bar(
+            what=f"documents that differ from those of one process, of {document['compared_groups']:,}",
+            figure=document["differing_documents"],
+            most=0,
+        ),
     ]
 
 
@@ -97,6 +109,7 @@ def page_of(document: Document, *, picture: Path) -> str:
         f"![Seconds by groups, with the line through them and the bars]({picture.name})\n",
         "## Runs\n",
         table(("groups", "decided", "of them advised", "seconds"), runs, words=0),
+        *(["## The week ahead\n", WEEKS.format(**document["forecasts"])] if "forecasts" in document else []),
         "## Processor time of one group\n",
         "Medians in a warm process, outside of Spark.\n",
         table(("part", "median"), of_a_group),
@@ -128,4 +141,5 @@ def _introduction(document: Document) -> str:
         hours=document["rows_a_group"] * document["row_seconds"] / 3600.0,
         rows=document["rows_a_group"],
         row_seconds=document["row_seconds"],
+        compared=document["compared_groups"],
     )

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 
 
-def document(**seconds: float) -> dict[str, Any]:
+def document(*, differing: int = 0, **seconds: float) -> dict[str, Any]:
     """A document of three sizes, each of which takes 40 s and 50 ms for a group, but for the given ones."""
     sizes = {"small": 1_000, "middle": 3_000, "large": 10_000}
     return {
@@ -35,6 +35,8 @@ def document(**seconds: float) -> dict[str, Any]:
             for name, groups in sizes.items()
         ],
         "part_of_a_group": {"open_milliseconds": 2.0, "decide_milliseconds": 21.0, "opened_kilobytes": 8.0},
+        "compared_groups": 300,
+        "differing_documents": differing,
     }
 
 
@@ -45,7 +47,7 @@ def test_the_page_is_made_from_its_run(tmp_path: Path) -> None:
     assert made == (page.read_text() if page.exists() else None)
     assert picture.exists() == page.exists()
     target = (ROOT / "Makefile").read_text().split("\nbench-fleet-spark: $(READY)")[1].split("\n\n")[0]
-    options = '--groups $(GROUPS) --workers $(WORKERS) --hours $(HOURS) --out "$(OUT)"'
+    options = '--groups $(GROUPS) --workers $(WORKERS) --hours $(HOURS) --out "$(OUT)" --forecasts $(FORECASTS)'
     assert f"python -m benchmarks.speed.fleet_spark {options}" in target
 
 
@@ -59,9 +61,10 @@ def test_the_page_is_made_from_its_run(tmp_path: Path) -> None:
             {"small": 100.0, "middle": 230.0, "large": 700.0},
             ["10,000 groups, s", "100,000 groups by the line, s"],
         ),
+        ({"differing": 1}, ["documents that differ from those of one process, of 300"]),
     ],
 )
-def test_each_bar_may_be_missed(worse: dict[str, float], missed: list[str], tmp_path: Path) -> None:
+def test_each_bar_may_be_missed(worse: dict[str, Any], missed: list[str], tmp_path: Path) -> None:
     """The size of a bar is judged by its run, a size that was not run by the line through all of them."""
     given = document(**worse)
     assert [bar.what for bar in bars_of(given) if not bar.is_kept] == missed
@@ -85,8 +88,18 @@ def test_the_line_goes_on_beyond_the_runs(tmp_path: Path) -> None:
 def test_a_line_that_falls_keeps_no_bar(tmp_path: Path) -> None:
     """Where the least runs took longest, as on a busy machine, nothing is known of more groups."""
     given = document(small=157.0, middle=110.0, large=95.0)
-    assert [bar.is_kept for bar in bars_of(given)] == [True, False, False]
+    assert [bar.is_kept for bar in bars_of(given)] == [True, False, False, True]
     assert "| 100,000 groups by the line, s | inf | <= 6000 | **no** |" in page_of(given, picture=tmp_path / "a.svg")
+
+
+def test_weeks_ahead_stand_on_the_page_where_they_were_made(tmp_path: Path) -> None:
+    """Groups, days and seconds of `lagcast forecast` on the same cluster; without them the page is silent on it."""
+    without = page_of(document(), picture=tmp_path / "a.svg")
+    weeks = {"groups": 10_000, "forecast": 9_998, "days": 28, "seconds": 5_432.1}
+    page = page_of(document() | {"forecasts": weeks}, picture=tmp_path / "a.svg")
+    assert "`FORECASTS=10000`), from 28 days of minutes:\n5,432 s for 10,000 groups" in page
+    assert "of which 9,998 were forecast" in page
+    assert "forecast" not in without.replace("decide: forecast", "")
 
 
 def test_a_file_that_is_no_document_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
