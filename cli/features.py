@@ -2,6 +2,7 @@
 """`lagcast features`: the PySpark job alone, from samples to the feature table."""
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from cli.errors import ExitCode, InputError
 from cli.instants import parse_date
+from cli.keeping import KeepRows, first_kept_day
 from cli.logs import log_to_stderr
 from cli.progress import Talk
 
@@ -25,6 +27,7 @@ def features(
     first: Annotated[str | None, typer.Option("--from", metavar="DATE", help="First day to write anew (UTC).")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="DATE", help="Last day to write anew (UTC).")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Add rows as samples come, until Ctrl-C.")] = False,
+    keep_rows: KeepRows = None,
 ) -> int:
     """Turn offset samples into the feature table with Spark: one row per group and 15 s, and longer rollups.
 
@@ -33,7 +36,7 @@ def features(
     after their samples, and rows that are there never change.
     """
     if follow:
-        return _follow(samples, out, has_span=first is not None or last is not None)
+        return _follow(samples, out, has_span=first is not None or last is not None, keep_rows=keep_rows)
     from cli.spark import spark_beside
     from cli.wiring import settings_of
     from spark_features.samples import find_samples
@@ -44,12 +47,12 @@ def features(
     # A fault of the samples is reported at once, not after the start of the JVM.
     find_samples(samples, first=first_day, last=last_day)
     with talk.running(), spark_beside(talk, log_path=settings_of().state_dir / "spark.log") as starting:
-        make_features(starting, samples, out, talk=talk, first=first_day, last=last_day)
+        make_features(starting, samples, out, talk=talk, first=first_day, last=last_day, keep_rows=keep_rows)
     typer.echo(out)
     return ExitCode.OK
 
 
-def _follow(samples: Path, out: Path, *, has_span: bool) -> int:
+def _follow(samples: Path, out: Path, *, has_span: bool, keep_rows: int | None) -> int:
     from cli.spark import spark_beside
     from cli.stopping import stopped_by_signals
     from cli.wiring import settings_of
@@ -70,7 +73,7 @@ def _follow(samples: Path, out: Path, *, has_span: bool) -> int:
         from spark_features.stream import follow_features
 
         talk.line(f"lagcast adds rows to {out} as sample files come into {samples}; Ctrl-C stops")
-        run = follow_features(spark, samples, out, stop=stop)
+        run = follow_features(spark, samples, out, stop=stop, oldest=partial(first_kept_day, keep_rows))
         talk.line(
             f"{run.files:,} sample files -> {run.rows:,} rows; "
             f"{run.set_aside_files:,} files set aside, {run.late_samples:,} samples too late"
@@ -87,8 +90,9 @@ def make_features(
     talk: Talk,
     first: date | None = None,
     last: date | None = None,
+    keep_rows: int | None = None,
 ) -> None:
-    """Run the job as soon as Spark is up, and print the result."""
+    """Run the job as soon as Spark is up, and print the result. Rows older than `keep_rows` days are removed."""
     spark = starting.result()
     from cli.spark import tasks_shown
 
@@ -96,7 +100,8 @@ def make_features(
     with talk.stage("features", said) as stage, tasks_shown(spark, stage):
         from spark_features.batch import build_features
 
-        run = build_features(spark, samples, out, first=first, last=last)
+        oldest = first_kept_day(keep_rows)
+        run = build_features(spark, samples, out, first=first, last=last, oldest=oldest)
         rows = ", ".join(f"{rows:,} of {seconds} s" for seconds, rows in run.rows)
         aside = f"; {run.set_aside_files:,} files set aside" if run.set_aside_files else ""
         stage.note = f"{run.sample_rows:,} samples -> {rows}{aside}"

@@ -1,8 +1,9 @@
 # ruff: noqa: PLC0415 - pyarrow is imported when a command runs, so that `--help` answers in 0.2 s
-"""Retention of samples, and the thread that applies it, for every command that writes them."""
+"""Retention of samples and of rows, and the thread that applies it to samples, for every command that writes them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from cli.instants import read_clock
+from forecasting.columns import LEAST_KEPT_ROWS_DAYS
 
 # Forecasts use the last 28 days; with one more week, the features of all these days can still be computed again.
 KEPT_DAYS = 35
@@ -18,6 +20,20 @@ LEAST_KEPT_DAYS = 4
 KeepDays = Annotated[
     int, typer.Option(min=LEAST_KEPT_DAYS, metavar="DAYS", help="Days that samples are kept; older ones are deleted.")
 ]
+# Decisions and forecasts use none that are older; a look back at an older instant does.
+KeepRows = Annotated[
+    int | None,
+    typer.Option(
+        min=LEAST_KEPT_ROWS_DAYS,
+        metavar="DAYS",
+        help="Days that rows of the feature table are kept; older ones are deleted. All are kept unless set.",
+    ),
+]
+
+
+def first_kept_day(keep_rows: int | None) -> date:
+    """The first day whose rows are kept today; the first of all where none are removed."""
+    return date.min if keep_rows is None else (read_clock() - timedelta(days=keep_rows)).date()
 
 
 @contextmanager

@@ -14,12 +14,14 @@ import socketserver
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event
 from typing import Literal, NamedTuple
 
+from cli.keeping import first_kept_day
 from cli.progress import Talk
 
 Order = Literal["make", "follow"]
@@ -41,8 +43,9 @@ class SparkEndedError(Exception):
 class SparkProcess:
     """The process, which is started when it is needed and there is none."""
 
-    def __init__(self, samples: Path, features: Path, *, log_path: Path) -> None:
+    def __init__(self, samples: Path, features: Path, *, log_path: Path, keep_rows: int | None = None) -> None:
         self._paths = samples, features, log_path
+        self._keep_rows = keep_rows
         self._child: tuple[BaseProcess, Connection] | None = None
 
     def make(self, stop: Event) -> None:
@@ -60,7 +63,7 @@ class SparkProcess:
             # A fork would copy locks that other threads of this process hold at that moment.
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, *self._paths), name="spark")
+            process = context.Process(target=_serve, args=(theirs, *self._paths, self._keep_rows), name="spark")
             process.start()
             theirs.close()  # otherwise the pipe would not close when the child ends
             self._child = process, ours
@@ -107,9 +110,11 @@ class SparkProcess:
 
 
 @contextmanager
-def spark_process(samples: Path, features: Path, *, log_path: Path) -> Iterator[SparkProcess]:
-    """The process during the block, started at its beginning."""
-    process = SparkProcess(samples, features, log_path=log_path)
+def spark_process(
+    samples: Path, features: Path, *, log_path: Path, keep_rows: int | None = None
+) -> Iterator[SparkProcess]:
+    """The process during the block, started at its beginning. It removes rows older than `keep_rows` days."""
+    process = SparkProcess(samples, features, log_path=log_path, keep_rows=keep_rows)
     process.start()
     try:
         yield process
@@ -191,7 +196,7 @@ def _kill(process: BaseProcess) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> None:
+def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path, keep_rows: int | None) -> None:
     """The child: does one order after the other, until the pipe is closed or an order fails."""
     os.setpgrp()  # its JVM and workers are killed with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then closes the pipe
@@ -214,11 +219,12 @@ def _serve(pipe: Connection, samples: Path, features: Path, log_path: Path) -> N
                 if order == "make":
                     from cli.features import make_features
 
-                    make_features(starting, samples, features, talk=talk)
+                    make_features(starting, samples, features, talk=talk, keep_rows=keep_rows)
                 else:
                     from spark_features.stream import follow_features
 
-                    follow_features(starting.result(), samples, features, stop=_Closed(pipe))
+                    oldest = partial(first_kept_day, keep_rows)
+                    follow_features(starting.result(), samples, features, stop=_Closed(pipe), oldest=oldest)
             except Exception as error:  # noqa: BLE001  # the parent logs it
                 pipe.send(_plain(error))
                 os._exit(1)  # to stop a session whose JVM has died would hang or fail

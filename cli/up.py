@@ -39,7 +39,7 @@ from cli.errors import ExitCode, InputError
 from cli.find_prometheus import AUTO, PrometheusNamespace, Search
 from cli.history import DAYS, Prometheus, backfill, backfill_from_prometheus, require_one_source
 from cli.instants import read_clock
-from cli.keeping import KEPT_DAYS, KeepDays, keeping
+from cli.keeping import KEPT_DAYS, KeepDays, KeepRows, keeping
 from cli.leading import Lease
 from cli.logs import log_to_stderr
 from cli.progress import Talk
@@ -87,6 +87,7 @@ def up(
     client_config: ClientConfig = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Days of past produce rates to read, at most.")] = DAYS,
     keep_days: KeepDays = KEPT_DAYS,
+    keep_rows: KeepRows = None,
     publish: Publish = TOPICS,
     config: Config = None,
     state_dir: Annotated[
@@ -208,7 +209,7 @@ def up(
     features, stops = folder / "features", MeasuredStops()
     with (
         running_service(options, talk=talk) as service,
-        spark_process(live.samples, features, log_path=settings.state_dir / "spark.log") as spark,
+        spark_process(live.samples, features, log_path=settings.state_dir / "spark.log", keep_rows=keep_rows) as spark,
         parts_until(service.stop, service.borders) as parts,
         keeping(live.samples, kept_days=keep_days, stop=service.stop),
     ):

@@ -157,6 +157,9 @@ ISSUE_FILE = "issued-%Y%m%dT%H%M%SZ.parquet"
 DAY_FILE = ".day.parquet"
 MADE_OF = "lagcast.made_of"
 SAMPLES_LOCK = ".lock"
+# A reader of the feature table looks no more days back, see `forecasting.fleet.HISTORY_DAYS`: whoever removes old days
+# leaves these.
+LEAST_KEPT_ROWS_DAYS = 36
 
 BASE_INTERVAL_SECONDS = 15
 ROLLUP_INTERVALS_SECONDS: tuple[int, ...] = (60, 300, 3600)

@@ -12,7 +12,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
-from forecasting.columns import BASE_INTERVAL_SECONDS, ROLLUP_INTERVALS_SECONDS
+from forecasting.columns import BASE_INTERVAL_SECONDS, LEAST_KEPT_ROWS_DAYS, ROLLUP_INTERVALS_SECONDS
 from spark_features.rollups import rollup
 from spark_features.samples import FeaturesError, SampleFiles, find_samples, reading, require_folder
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
@@ -41,12 +41,18 @@ class FeatureRun:
 
 
 def build_features(
-    spark: SparkSession, samples_dir: Path, out_dir: Path, *, first: date | None = None, last: date | None = None
+    spark: SparkSession,
+    samples_dir: Path,
+    out_dir: Path,
+    *,
+    first: date | None = None,
+    last: date | None = None,
+    oldest: date = date.min,
 ) -> FeatureRun:
     """Write the days `first` to `last` (UTC, both included; None: no limit) of the feature table.
 
-    A day's rows replace the whole day, and other days stay. Readers see the table before the run or after it. A sample
-    file that cannot be read is set aside with a warning.
+    A day's rows replace the whole day, and other days stay, but for those before `oldest`. Readers see the table before
+    the run or after it. A sample file that cannot be read is set aside with a warning.
     Errors: FeaturesError on invalid input, and if another run is writing.
     """
     require_folder(samples_dir)
@@ -65,13 +71,13 @@ def build_features(
             span = f"from {first or 'the start'} to {last or 'the end'}"
             message = f"{samples_dir} holds no sample {span}; widen --from and --to"
             raise FeaturesError(message)
-        after = before.replaced_by(parts)
+        after = before.replaced_by(parts).since(oldest)
         swap(out_dir, before=before, after=after)
     return _summary(parts, version=after.feature_table_version, samples=samples)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program of `spark-submit spark_features/batch.py --samples DIR --out DIR [--from DAY] [--to DAY]`.
+    """The program of `spark-submit spark_features/batch.py --samples DIR --out DIR` and what `lagcast features` has.
 
     The exit code is 0 if the table was written, 2 after one sentence on stderr if the input is invalid.
     """
@@ -80,10 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the feature table")
     parser.add_argument("--from", type=date.fromisoformat, dest="first", metavar="DAY", help="first day to write (UTC)")
     parser.add_argument("--to", type=date.fromisoformat, dest="last", metavar="DAY", help="last day to write (UTC)")
+    parser.add_argument("--keep-rows", type=_kept_days, metavar="DAYS", help="days that rows are kept; all unless set")
     options = parser.parse_args(arguments)
+    now = datetime.now(UTC)  # noqa: TID251  # a process entry point
+    oldest = date.min if options.keep_rows is None else (now - timedelta(days=options.keep_rows)).date()
     spark = submitted_session("lagcast features")
     try:
-        run = build_features(spark, options.samples, options.out, first=options.first, last=options.last)
+        run = build_features(spark, options.samples, options.out, first=options.first, last=options.last, oldest=oldest)
     except FeaturesError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -92,6 +101,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = ", ".join(f"{rows} of {seconds} s" for seconds, rows in run.rows)
     sys.stdout.write(f"{options.out} version {run.feature_table_version}: {run.sample_rows} samples -> {rows}\n")
     return 0
+
+
+def _kept_days(text: str) -> int:
+    """A number of days that leaves to every reader what it looks back at."""
+    if int(text) < LEAST_KEPT_ROWS_DAYS:
+        message = f"{text} days are fewer than the {LEAST_KEPT_ROWS_DAYS} that forecasts are made from"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
 
 
 def _read(spark: SparkSession, samples: SampleFiles, *, first: date | None, last: date | None) -> DataFrame:

@@ -5,7 +5,7 @@ The rows of one micro-batch and the progress of the stream are in one manifest: 
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from pathlib import Path
 
@@ -93,14 +93,20 @@ class GrowingTable:
         self._open = _still_needed(open_rows, marks)
         return added
 
+    def forget(self, *, before: date) -> None:
+        """Take the days before that one out of the table."""
+        after = self._manifest.since(before)
+        if after != self._manifest:
+            self._swap(after.parts, files=self.files)
+
     def merge(self) -> None:
         """Merge parts of days that have too many of them, and of days that are over."""
         days = sorted({(part.interval_seconds, part.date) for part in self._manifest.parts})
         # The day before the newest may still get rows from groups that are behind.
-        growing = sorted({date for _, date in days})[-2:]
-        for seconds, date in days:
-            parts = [part for part in self._manifest.parts if (part.interval_seconds, part.date) == (seconds, date)]
-            merged = alike_parts(parts) if date in growing else parts
+        growing = sorted({day for _, day in days})[-2:]
+        for seconds, day in days:
+            parts = [part for part in self._manifest.parts if (part.interval_seconds, part.date) == (seconds, day)]
+            merged = alike_parts(parts) if day in growing else parts
             if len(merged) > 1:
                 try:
                     self._merge(merged)

@@ -13,7 +13,7 @@ interrupted is repeated; if its rows had become visible before, the manifest sho
 import gc
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -69,10 +69,13 @@ class Stop(Protocol):
         ...
 
 
-def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, stop: Stop) -> FollowRun:
+def follow_features(
+    spark: SparkSession, samples_dir: Path, out_dir: Path, *, stop: Stop, oldest: Callable[[], date] = lambda: date.min
+) -> FollowRun:
     """Add the rows of every sample file in `samples_dir/date=*/` to the table until `stop`, and count them.
 
     For a table without rows it begins with the oldest file; for a table of the batch job, with its newest day.
+    Days before `oldest`, which is asked after each micro-batch, are removed.
     A file that cannot be read is set aside with a warning, and the stream goes on.
     Errors: FeaturesError on no folder, and if another run is writing.
     """
@@ -80,7 +83,7 @@ def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, st
     with writing(out_dir):
         session = _session(spark)
         started_from = _newest_table_day(out_dir)
-        batches = _MicroBatches(session, samples_dir, out_dir, started_from=started_from)
+        batches = _MicroBatches(session, samples_dir, out_dir, started_from=started_from, oldest=oldest)
         query = _start(session, batches, samples_dir, out_dir / _FOLLOW, started_from=started_from)
         try:
             while query.isActive and not stop.wait(LOOK_SECONDS):
@@ -98,12 +101,21 @@ def follow_features(spark: SparkSession, samples_dir: Path, out_dir: Path, *, st
 class _MicroBatches:
     """Processes each micro-batch: a list of new files, or of files whose rows may be in the table already."""
 
-    def __init__(self, spark: SparkSession, samples_dir: Path, out_dir: Path, *, started_from: str | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        samples_dir: Path,
+        out_dir: Path,
+        *,
+        started_from: str | None,
+        oldest: Callable[[], date],
+    ) -> None:
         self.done = FollowRun()
         self.failure: Exception | None = None
         self._is_finished = False
         self._spark = spark
         self._samples_dir = samples_dir
+        self._oldest = oldest
         self._journal_dir = out_dir / _FOLLOW / "files"
         first_day = first_followed_day(Journal(self._journal_dir), started_from)
         table_day = (date.fromisoformat(first_day) - timedelta(days=1)).isoformat() if first_day else ""
@@ -163,6 +175,7 @@ class _MicroBatches:
         rows = self._table.add(base, files=files)
         self._samples = thinned(samples, self._table.marks)
         self.done = replace(self.done, late_samples=self.done.late_samples + late, rows=self.done.rows + rows)
+        self._table.forget(before=self._oldest())
         self._table.merge()
         # Py4J's objects refer to themselves, and hold those of the JVM: of 1,000 groups 90 MB with each micro-batch.
         gc.collect()

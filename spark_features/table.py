@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -65,6 +65,10 @@ class Manifest:
         replaced = {(part.interval_seconds, part.date) for part in parts}
         kept = tuple(part for part in self.parts if (part.interval_seconds, part.date) not in replaced)
         return self.followed_by((*kept, *parts), followed=None)
+
+    def since(self, first: date) -> "Manifest":
+        """The same version without the parts of days before `first`."""
+        return replace(self, parts=tuple(part for part in self.parts if part.date >= first.isoformat()))
 
     def followed_by(self, parts: tuple[Part, ...], *, followed: Followed | None) -> "Manifest":
         """The next version, with these parts; parts of one day and length stay in the given order."""

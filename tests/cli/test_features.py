@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def test_samples_become_a_feature_table(lagcast_process: Lagcast, tmp_path: Path
 
 
 @pytest.mark.spark
+def test_rows_older_than_they_are_to_be_kept_are_removed(lagcast_process: Lagcast, tmp_path: Path) -> None:
+    """Samples of May and of the last minutes are read; of the table those of 36 days are left, counted from today."""
+    old = _samples(minutes=1)
+    lately = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=10)  # noqa: TID251  # as the command does
+    new = [replace(each, sampled_at=lately + (each.sampled_at - old[0].sampled_at)) for each in old]
+    write_samples([*old, *new], tmp_path / "samples")
+    words = ("features", "--samples", tmp_path / "samples", "--out", tmp_path / "features", "--keep-rows", 36)
+    assert lagcast_process(*words)[0] == 0
+    rows = FeatureTable(tmp_path / "features").intervals("c", "orders")
+    assert rows
+    assert all(row.interval_end_at >= lately for row in rows)
+
+
+@pytest.mark.spark
 def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Path) -> None:
     """SIGTERM ends it with 0 and prints the table's folder; a second writer is refused, a broken file is set aside."""
     samples, out = tmp_path / "samples", tmp_path / "features"
@@ -88,6 +103,10 @@ def test_followed_samples_become_rows_until_the_command_is_stopped(tmp_path: Pat
         (("--samples", ".", "--out", "o", "--from", "May"), "--from 'May' is no date; write it as 2026-05-12"),
         (("--samples", "nowhere", "--out", "o", "--follow"), "nowhere is no folder"),
         (("--samples", ".", "--out", "o", "--follow", "--to", "2026-05-12"), "give it without --from and --to"),
+        (
+            ("--samples", ".", "--out", "o", "--keep-rows", "35"),
+            "'--keep-rows': Input should be greater than or equal to 36",
+        ),
     ],
 )
 def test_bad_input_is_an_error_before_spark_starts(

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from collector.sinks import write_samples
 from recommender.adapters.feature_table import FeatureTable
 from recommender.borders import Borders
 from spark_features.samples import FeaturesError
+from tests.feature_folder import add_rows, steady_row
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 _MOST_SECONDS = 600.0
@@ -121,6 +123,31 @@ def test_p16_spark_that_is_killed_or_hangs_costs_the_rows_nothing_but_time(
     until(lambda: not lives(victim_pid))
     # The one line of the border has the parent's traceback; PySpark's threads have none of their own.
     assert "Exception occurred during processing" not in capfd.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_both_orders_keep_rows_for_as_many_days_as_the_process_is_told(tmp_path: Path) -> None:
+    """The job leaves out days that are too old, and so does the stream, of a table that somebody else has made."""
+    samples, out, stop = tmp_path / "samples", tmp_path / "features", threading.Event()
+    lately = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)  # noqa: TID251  # the process reads a clock
+    recent = [replace(sample(minute / 4), sampled_at=lately + timedelta(minutes=minute / 4)) for minute in range(12)]
+    write_samples([sample(0), sample(1), *recent[:8]], samples)
+
+    def oldest() -> datetime:
+        return FeatureTable(out).intervals("c", "g")[0].interval_end_at
+
+    with spark_process(samples, out, log_path=tmp_path / "spark.log", keep_rows=36) as spark:
+        spark.make(stop)
+        assert oldest() >= lately
+        add_rows(out, [steady_row("g", NOON)])
+        assert oldest() == NOON
+        following = threading.Thread(target=spark.follow, args=(stop,))
+        following.start()
+        write_samples(recent[8:], samples)
+        until(lambda: oldest() >= lately)
+        stop.set()
+        following.join()
 
 
 @pytest.mark.spark
