@@ -11,20 +11,27 @@ from typing import Annotated
 import typer
 
 from cli.instants import read_clock
-from forecasting.columns import LEAST_KEPT_ROWS_DAYS
+from forecasting.columns import LEAST_KEPT_ROWS_DAYS, MOST_KEPT_DAYS
 
 # Forecasts use the last 28 days; with one more week, the features of all these days can still be computed again.
 KEPT_DAYS = 35
 # The stream reads the newest two days, and the day before them may just have ended.
 LEAST_KEPT_DAYS = 4
 KeepDays = Annotated[
-    int, typer.Option(min=LEAST_KEPT_DAYS, metavar="DAYS", help="Days that samples are kept; older ones are deleted.")
+    int,
+    typer.Option(
+        min=LEAST_KEPT_DAYS,
+        max=MOST_KEPT_DAYS,
+        metavar="DAYS",
+        help="Days that samples are kept; older ones are deleted.",
+    ),
 ]
 # Decisions and forecasts use none that are older; a look back at an older instant does.
 KeepRows = Annotated[
     int | None,
     typer.Option(
         min=LEAST_KEPT_ROWS_DAYS,
+        max=MOST_KEPT_DAYS,
         metavar="DAYS",
         help="Days that rows of the feature table are kept; older ones are deleted. All are kept unless set.",
     ),

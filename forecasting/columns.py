@@ -160,6 +160,8 @@ SAMPLES_LOCK = ".lock"
 # A reader of the feature table looks no more days back, see `forecasting.fleet.HISTORY_DAYS`: whoever removes old days
 # leaves these.
 LEAST_KEPT_ROWS_DAYS = 36
+# A century: more would lie before the first date.
+MOST_KEPT_DAYS = 36_500
 
 BASE_INTERVAL_SECONDS = 15
 ROLLUP_INTERVALS_SECONDS: tuple[int, ...] = (60, 300, 3600)

@@ -12,7 +12,12 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
-from forecasting.columns import BASE_INTERVAL_SECONDS, LEAST_KEPT_ROWS_DAYS, ROLLUP_INTERVALS_SECONDS
+from forecasting.columns import (
+    BASE_INTERVAL_SECONDS,
+    LEAST_KEPT_ROWS_DAYS,
+    MOST_KEPT_DAYS,
+    ROLLUP_INTERVALS_SECONDS,
+)
 from spark_features.rollups import rollup
 from spark_features.samples import FeaturesError, SampleFiles, find_samples, reading, require_folder
 from spark_features.schema import GROUP_INTERVALS_SCHEMA, SAMPLES_SCHEMA
@@ -105,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _kept_days(text: str) -> int:
     """A number of days that leaves to every reader what it looks back at."""
-    if int(text) < LEAST_KEPT_ROWS_DAYS:
-        message = f"{text} days are fewer than the {LEAST_KEPT_ROWS_DAYS} that forecasts are made from"
+    if not LEAST_KEPT_ROWS_DAYS <= int(text) <= MOST_KEPT_DAYS:
+        message = f"{text} days are not {LEAST_KEPT_ROWS_DAYS}, from which forecasts are made, to {MOST_KEPT_DAYS:,}"
         raise argparse.ArgumentTypeError(message)
     return int(text)
 

@@ -38,15 +38,15 @@ def test_no_reader_looks_further_back_than_what_is_always_kept() -> None:
     assert max(HISTORY_DAYS, LOOK_BACK.days) == LEAST_KEPT_ROWS_DAYS
 
 
-@pytest.mark.parametrize("days", ["35", "1", "-1"])
+@pytest.mark.parametrize("days", ["35", "1", "-1", "36501"])
 def test_the_program_of_spark_submit_keeps_what_readers_look_at(
     days: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Fewer days than that are refused before Spark starts."""
+    """Fewer days than that, and more than a century, are refused before Spark starts."""
     with pytest.raises(SystemExit) as ended:
         batch.main(["--samples", str(folder), "--out", str(folder / "out"), f"--keep-rows={days}"])
     assert ended.value.code == 2
-    assert f"{days} days are fewer than the 36 that forecasts are made from" in capsys.readouterr().err
+    assert f"{days} days are not 36, from which forecasts are made, to 36,500" in capsys.readouterr().err
 
 
 @pytest.mark.spark
