@@ -25,8 +25,8 @@ from spark_features.session import submitted_session
 from spark_features.table import ROW_GROUP_BYTES, Part, fresh_folder, parts_in, read_manifest, swap, writing
 from spark_features.transforms import LOOK_BACK_SECONDS, group_intervals
 
-# A task sorts so many samples, some 250 MB: all of 50 million in four tasks ran over a heap of 1.5 GB. Fewer tasks were
-# no faster, nor slower: 75.0 s for 10 million in four, 75.9 s in eight, in a trial.
+# A task sorts so many samples: 50 million in four tasks ran over a heap of 1.5 GB. More tasks take hardly longer: 10
+# million took 75.0 s in four and 75.9 s in eight, in a trial.
 SAMPLES_OF_A_TASK = 1_250_000
 LEAST_TASKS = 4
 

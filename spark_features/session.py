@@ -24,7 +24,7 @@ SQL_SETTINGS: dict[str, str] = {
     # Spark's default of 200 doubles the time of a small job; a large one asks for more (`spark_features.batch`).
     "spark.sql.shuffle.partitions": "4",
     # The rows of a partition over which windows go, of three days. By default they move to a sorter's pages after 4,096
-    # of them: a twelfth more processor time for 10 million samples, in a trial, and for more a heap that ran over.
+    # of them: a tenth more processor time for 10 million samples, in a trial, and for more a heap that ran over.
     "spark.sql.windowExec.buffer.in.memory.threshold": "20000",
     # By default collecting aggregates sort after 128 groups, and a day has 5,760 intervals; each takes about 1 kB.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",

@@ -6,16 +6,12 @@ import json
 import os
 import ssl
 import subprocess
-import time
-from collections.abc import Callable
-from http import HTTPStatus
 from pathlib import Path
-
-import httpx2
 
 from tests.live.harness.broker import free_ports
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.fetching import ran
+from tests.live.harness.running_parts import PartError, RunningParts, answers
 
 _HERE = Path(__file__).parent / "keda"
 _START_LIMIT_SECONDS = 60.0
@@ -38,19 +34,15 @@ spec:
 """
 
 
-class KedaError(RuntimeError):
-    """KEDA could not be built, or did not start; the message ends with the last log lines."""
-
-
 def built_keda() -> Path:
     """The folder of operator, adapter and resource definitions, built from KEDA's Go module the first time.
 
-    Errors: KedaError.
+    Errors: PartError.
     """
     built = ran(_HERE / "build.sh")
     if built.returncode:
         message = f"KEDA did not come from its Go module: {built.stderr.strip()[-2000:]}"
-        raise KedaError(message)
+        raise PartError(message)
     return Path(built.stdout.strip())
 
 
@@ -59,11 +51,11 @@ class Keda:
 
     def __init__(self, binaries: Path, cluster: ControlPlane, folder: Path) -> None:
         self._binaries, self._cluster, self._folder = binaries, cluster, folder
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._parts = RunningParts("KEDA", folder)
         (self._adapter_port,) = free_ports(1)
 
     def start(self) -> None:
-        """Install the definitions, start both parts, and wait until the metrics API is served. Errors: KedaError."""
+        """Install the definitions, start both parts, and wait until the metrics API is served. Errors: PartError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._cluster.kubectl("create", "namespace", "keda")
         definitions = self._binaries / "crds"
@@ -82,7 +74,8 @@ class Keda:
             # A test may have thirty objects that are looked at each second.
             *("--kube-api-qps=200", "--kube-api-burst=400"),
         )
-        self._wait_until("operator", lambda: _answers(f"http://127.0.0.1:{health}/readyz"))
+        ready = f"http://127.0.0.1:{health}/readyz"
+        self._parts.wait_until("operator", lambda: answers(ready), seconds=_START_LIMIT_SECONDS)
         given = {"cert": f"{certificates}/tls.crt", "private-key": f"{certificates}/tls.key"}
         certificate = [f"--tls-{use}-file={path}" for use, path in given.items()]
         configs = [f"--{use}-kubeconfig={kubeconfig}" for use in ("lister", "authentication", "authorization")]
@@ -110,9 +103,7 @@ class Keda:
 
     def stop(self) -> None:
         """End both parts."""
-        for process in self._processes.values():
-            process.kill()
-            process.wait()
+        self._parts.stop()
 
     def _make_certificates(self) -> None:
         key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -134,29 +125,4 @@ class Keda:
             "KEDA_CLUSTER_OBJECT_NAMESPACE": "keda",
             "HOME": str(self._folder),
         }
-        with (self._folder / f"{part}.log").open("wb") as output:
-            self._processes[part] = subprocess.Popen(
-                [self._binaries / part, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self._folder,
-                env=environment,
-            )
-
-    def _wait_until(self, part: str, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + _START_LIMIT_SECONDS
-        while time.monotonic() < until and self._processes[part].poll() is None:
-            if holds():
-                return
-            time.sleep(0.1)
-        log_end = (self._folder / f"{part}.log").read_text(encoding="utf-8")[-2000:]
-        message = f"KEDA's {part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {log_end}"
-        raise KedaError(message)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx2.get(url, timeout=2).status_code == HTTPStatus.OK
-    except (OSError, httpx2.HTTPError):
-        return False
+        self._parts.start(part, [self._binaries / part, *words], environment)

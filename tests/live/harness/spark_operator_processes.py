@@ -1,20 +1,17 @@
 """A real Kubeflow Spark operator on loopback: its controller and its webhook, beside a control plane of these tests."""
 
 import os
-import subprocess
-import time
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx2
 import pyspark
 
 from spark_features.java import find_java
 from tests.live.harness.broker import free_ports
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.fetching import ran
+from tests.live.harness.running_parts import PartError, RunningParts, answers
 from tests.live.harness.spark_cluster import same_options
 
 _HERE = Path(__file__).parent / "spark_operator"
@@ -74,19 +71,15 @@ webhooks:
 """
 
 
-class SparkOperatorError(RuntimeError):
-    """The operator could not be built, or did not start; the message ends with the last log lines."""
-
-
 def built_spark_operator() -> Path:
     """The folder of the operator and its resource definitions, built from its Go module the first time.
 
-    Errors: SparkOperatorError.
+    Errors: PartError.
     """
     built = ran(_HERE / "build.sh")
     if built.returncode:
         message = f"the Spark operator did not come from its Go module: {built.stderr.strip()[-2000:]}"
-        raise SparkOperatorError(message)
+        raise PartError(message)
     return Path(built.stdout.strip())
 
 
@@ -95,10 +88,10 @@ class SparkOperator:
 
     def __init__(self, built: Path, cluster: ControlPlane, folder: Path, *, namespace: str) -> None:
         self._built, self._cluster, self._folder, self._namespace = built, cluster, folder, namespace
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._parts = RunningParts("the Spark operator", folder)
 
     def start(self) -> None:
-        """Install the definitions, start both parts, and wait until they are ready. Errors: SparkOperatorError."""
+        """Install the definitions, start both parts, and wait until they are ready. Errors: PartError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._cluster.kubectl("create", "namespace", "spark-operator")
         definitions = self._built / "crds"
@@ -118,18 +111,16 @@ class SparkOperator:
         self._spawn(
             "controller", "--enable-ui-service=false", f"--health-probe-bind-address=127.0.0.1:{controller_health}"
         )
-        self._wait_until("webhook", lambda: _answers(f"http://127.0.0.1:{webhook_health}/readyz") and self._is_known())
-        self._wait_until("controller", lambda: _answers(f"http://127.0.0.1:{controller_health}/readyz"))
+        self._wait_until("webhook", lambda: answers(f"http://127.0.0.1:{webhook_health}/readyz") and self._is_known())
+        self._wait_until("controller", lambda: answers(f"http://127.0.0.1:{controller_health}/readyz"))
 
     def stop(self) -> None:
         """End both parts."""
-        for process in self._processes.values():
-            process.kill()
-            process.wait()
+        self._parts.stop()
 
     def log_end(self) -> str:
         """The last lines of the controller, such as those of a submission that failed."""
-        return self._log("controller").read_text(encoding="utf-8")[-4000:]
+        return self._parts.log_end("controller")
 
     def _is_known(self) -> bool:
         """True once the API server has the authority of the webhook's certificate, for every call of it."""
@@ -141,15 +132,7 @@ class SparkOperator:
 
     def _spawn(self, part: str, *words: str) -> None:
         command = [str(self._built / "operator"), part, "start", f"--namespaces={self._namespace}", *words]
-        with self._log(part).open("wb") as output:
-            self._processes[part] = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self._folder,
-                env=self._environment(),
-            )
+        self._parts.start(part, command, self._environment())
 
     def _environment(self) -> Mapping[str, str]:
         """That of its pods, as far as it reads it; the Spark of the image is the one of these tests."""
@@ -172,21 +155,4 @@ class SparkOperator:
         )
 
     def _wait_until(self, part: str, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + _START_LIMIT_SECONDS
-        while time.monotonic() < until and self._processes[part].poll() is None:
-            if holds():
-                return
-            time.sleep(0.1)
-        log_end = self._log(part).read_text(encoding="utf-8")[-2000:]
-        message = f"the operator's {part} was not ready within {_START_LIMIT_SECONDS:.0f} s: {log_end}"
-        raise SparkOperatorError(message)
-
-    def _log(self, part: str) -> Path:
-        return self._folder / f"{part}.log"
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx2.get(url, timeout=2).status_code == HTTPStatus.OK
-    except (OSError, httpx2.HTTPError):
-        return False
+        self._parts.wait_until(part, holds, seconds=_START_LIMIT_SECONDS)
