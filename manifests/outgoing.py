@@ -1,6 +1,7 @@
 """Objects by which HPA, KEDA and Prometheus use `lagcast_due_replicas`, for `lagcast export`.
 
-During a refusal, or when the advice has expired, that metric has no sample: HPA and KEDA then keep the replicas.
+During a refusal, or when the advice has expired, that metric has no sample: HPA and KEDA then keep the replicas; of
+those that may have none, KEDA starts one after two minutes.
 """
 
 import re
@@ -14,6 +15,21 @@ METRIC = "lagcast_due_replicas"
 TOLERANCE_SINCE = (1, 33)
 # Values of labels that Kubernetes accepts, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels.
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+# Due replicas change at a planned instant; KEDA's default of 30 s would delay the move by half a minute.
+POLLED_EVERY_SECONDS = 15
+# KEDA scales to 0 without an error when its cache of scalers is cleared during a poll, which each failed request of
+# another caller does (2.21, pkg/scaling/scale_handler.go, ErrCacheClosed). A cooldown prevents that while the last
+# success is recent, and the fallback, which counts as a success, keeps it recent while the trigger fails. It takes
+# effect after 9 failures, of polls and of the HPA: 70 s with replicas, 135 s without, so that a restart of lagcast
+# starts no idle group. The cooldown is longer than the 70 s, and adds 2 minutes to the idle time of the advice.
+FAILED_POLLS = 8
+COOLDOWN_SECONDS = 120
+_TO_ZERO = {
+    "cooldownPeriod": COOLDOWN_SECONDS,
+    "initialCooldownPeriod": COOLDOWN_SECONDS,
+    "fallback": {"failureThreshold": FAILED_POLLS, "replicas": 1, "behavior": "currentReplicasIfHigher"},
+}
 
 Document = dict[str, Any]
 
@@ -99,6 +115,8 @@ def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tup
     """A ScaledObject of KEDA that scales to the due replicas of the trigger.
 
     Beside another trigger it is a lower bound: KEDA scales to the largest count that any of its triggers requests.
+    A group with scale to zero is scaled to 0 by KEDA `COOLDOWN_SECONDS` after 0 replicas are due. While the trigger
+    fails it keeps its replicas, and gets one if it has none after `FAILED_POLLS` polls in a row.
     """
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -106,12 +124,10 @@ def scaled_object(followed: FollowedGroup, trigger: Document, *, kubernetes: tup
         "metadata": {"name": followed.name, "namespace": followed.namespace},
         "spec": {
             "scaleTargetRef": _target(followed),
-            # Due replicas change at a planned instant; KEDA's default of 30 s would delay the move by half a minute.
-            "pollingInterval": 15,
+            "pollingInterval": POLLED_EVERY_SECONDS,
             "minReplicaCount": 0 if followed.to_zero else followed.least,
             "maxReplicaCount": followed.most,
-            # The advice already includes the idle time. KEDA does not scale to 0 while the trigger returns an error.
-            **({"cooldownPeriod": 0} if followed.to_zero else {}),
+            **(_TO_ZERO if followed.to_zero else {}),
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _at_once(followed, kubernetes)}},
             "triggers": [trigger],
         },

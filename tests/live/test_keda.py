@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,8 +30,9 @@ pytestmark = pytest.mark.kubernetes
 
 # KEDA polls every 15 s as exported, and here often enough to show quickly that the count does not move; the HPA
 # controller of these tests looks every second.
-POLLED_EVERY_SECONDS = 2
+POLLED_EVERY_SECONDS = 1
 LIMIT_SECONDS = 60.0
+METRIC_OF_THE_HPA = "jsonpath={.spec.metrics[0].external.metric.name}"
 SOME_LOOKS_SECONDS = 4.0 * POLLED_EVERY_SECONDS
 CONFIG = "groups: {orders: {max_replicas: 24, target: {namespace: NAMESPACE, name: orders}}}\n"
 TO_ZERO = CONFIG.replace("max_replicas: 24", "max_replicas: 24, scale_to_zero: {enabled: true}")
@@ -42,17 +44,25 @@ Words = list[str]
 
 @pytest.fixture(scope="module")
 def cluster(tools_for_kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane of its own with KEDA in it, which owns the API for external metrics."""
+    """A control plane of its own."""
     del tools_for_kubernetes
     cluster = ControlPlane(built_control_plane(), tmp_path_factory.mktemp("cluster"))
-    keda = Keda(built_keda(), cluster, tmp_path_factory.mktemp("keda"))
     try:
         cluster.start()
-        keda.start()
         yield cluster
     finally:
-        keda.stop()
         cluster.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def keda(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keda]:
+    """KEDA in that cluster, which owns the API for external metrics there."""
+    keda = Keda(built_keda(), cluster, tmp_path_factory.mktemp("keda"))
+    try:
+        keda.start()
+        yield keda
+    finally:
+        keda.stop()
 
 
 @pytest.fixture
@@ -110,7 +120,11 @@ def exported(
     config.write_text(settings.replace("NAMESPACE", namespace))
     assert main(["export", "keda", "orders", "--config", str(config), "--cluster", "prod-eu", *source]) == 0
     scaled = yaml.safe_load(capsys.readouterr().out)
-    scaled["spec"]["pollingInterval"] = POLLED_EVERY_SECONDS
+    # Times that are counted in polls become shorter in proportion.
+    faster = POLLED_EVERY_SECONDS / scaled["spec"]["pollingInterval"]
+    for period in ("pollingInterval", "cooldownPeriod", "initialCooldownPeriod"):
+        if period in scaled["spec"]:
+            scaled["spec"][period] = round(scaled["spec"][period] * faster)
     return yaml.safe_dump(scaled)
 
 
@@ -188,7 +202,10 @@ def test_keda_goes_to_zero_when_none_is_due_and_stays_until_advice_changes(
     advice: Callable[..., Recommendation],
     refusal: Callable[..., Refusal],
 ) -> None:
-    """As exported for a group with `scale_to_zero`: refused at three it keeps them, at 0 it stays, and is started."""
+    """As exported for a group with `scale_to_zero`: refused at three it keeps them, at 0 it stays, and is started.
+
+    Without an answer for nine polls a group at 0 gets one replica, since nobody sees whether messages wait for it.
+    """
 
     def replicas() -> int:
         return replicas_in(cluster, namespace)
@@ -207,6 +224,50 @@ def test_keda_goes_to_zero_when_none_is_due_and_stays_until_advice_changes(
         assert replicas() == 0
         store.save(due(advice, read_clock(), current_replicas=0, desired_replicas=2))
         wait_until(lambda: replicas() == 2, seconds=LIMIT_SECONDS)
+        store.save(due(advice, read_clock(), current_replicas=2, desired_replicas=0))
+        wait_until(lambda: replicas() == 0, seconds=LIMIT_SECONDS)
+        store.save(refusal(refused_at=read_clock()))
+        wait_until(lambda: replicas() == 1, seconds=LIMIT_SECONDS)
+
+
+@pytest.mark.parametrize("way", [polled_directly, scraped])
+def test_a_refusal_takes_no_replicas_whoever_else_asks_keda(
+    *,
+    way: Callable[..., AbstractContextManager[Words]],
+    cluster: ControlPlane,
+    keda: Keda,
+    namespace: str,
+    store: SqlDecisionStore,
+    program: Program,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    advice: Callable[..., Recommendation],
+    refusal: Callable[..., Refusal],
+) -> None:
+    """Each failed request clears KEDA's cache of scalers; a poll that runs meanwhile is inactive, without an error.
+
+    With `cooldownPeriod: 0` such a poll scaled the group to 0: always within these 15 s.
+    """
+    metrics = "/apis/external.metrics.k8s.io/v1beta1/namespaces"
+    selected = "labelSelector=scaledobject.keda.sh%2Fname%3Dorders"
+
+    def ask(path: str) -> int:
+        asked, until = 0, time.monotonic() + 15.0
+        while time.monotonic() < until:
+            keda.read(path)
+            asked += 1
+        return asked
+
+    with way(store, program, tmp_path) as source:
+        store.save(due(advice, read_clock(), current_replicas=3, desired_replicas=3))
+        cluster.apply(exported(namespace, tmp_path, source, capsys, settings=TO_ZERO))
+        wait_until(lambda: is_active(cluster, namespace), seconds=LIMIT_SECONDS)
+        hpa = cluster.kubectl("-n", namespace, "get", "hpa", "keda-hpa-orders", "-o", METRIC_OF_THE_HPA)
+        store.save(refusal(refused_at=read_clock()))
+        with ThreadPoolExecutor(4) as pool:
+            asked = sum(pool.map(ask, [f"{metrics}/{namespace}/{hpa}?{selected}"] * 4))
+        assert asked > 100
+        assert replicas_in(cluster, namespace) == 3
 
 
 def test_a_group_that_stands_at_zero_is_woken_by_a_push_over_tls(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,17 @@ def test_a_scaledobject_reads_no_missing_sample_as_zero() -> None:
         "ignoreNullValues": "false",
     }
     assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (2, 24)
+
+
+def test_a_group_that_may_have_no_replica_keeps_those_it_has_while_the_trigger_fails() -> None:
+    """The fallback takes effect before the cooldown ends: polls and the HPA fail twice in each polling interval."""
+    idle = replace(FOLLOWED, to_zero=True)
+    spec = scaled_object(idle, prometheus_trigger(idle, "http://prometheus:9090"), kubernetes=(1, 33))["spec"]
+    fallback = spec["fallback"]
+    assert (spec["minReplicaCount"], fallback["replicas"], fallback["behavior"]) == (0, 1, "currentReplicasIfHigher")
+    until_the_fallback_seconds = (fallback["failureThreshold"] + 1) / 2 * spec["pollingInterval"]
+    assert until_the_fallback_seconds + spec["pollingInterval"] < spec["cooldownPeriod"]
+    assert spec["initialCooldownPeriod"] == spec["cooldownPeriod"]
 
 
 def test_a_group_of_any_name_can_be_queried_by_keda_but_not_by_an_hpa() -> None:
