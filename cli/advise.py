@@ -4,6 +4,7 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +42,10 @@ def recommend(
             "--on-spark", help="Decide on Spark, for thousands of groups; decisions are kept in DIR/decisions."
         ),
     ] = False,
+    samples: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="With --on-spark: make the rows of these samples first, in the same job."),
+    ] = None,
     master: Master = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 if any group is refused.")] = False,
     output: Output = OutputFormat.TABLE,
@@ -50,10 +55,10 @@ def recommend(
 
     Without --now it decides as of the present: rows older than the freshness limit (10 min) are refused as stale. With
     --on-spark the same decisions are made on all cores, or on the cluster --master, and the next run on Spark goes on
-    from them.
+    from them. There --samples adds rows to the table before, as `lagcast features` does, from its newest day on.
     """
     from cli.fleet import decided_on_spark
-    from cli.wiring import open_store, settings_of
+    from cli.wiring import settings_of
     from forecasting.refusal import Refusal
     from recommender.adapters.feature_table import FeatureTable
 
@@ -61,16 +66,18 @@ def recommend(
     if master is not None and not on_spark:
         message = f"--master {master}: only a run with --on-spark has a cluster; add it"
         raise InputError(message)
+    if samples is not None and not on_spark:
+        message = f"--samples {samples}: only a run with --on-spark makes rows; add it, or run `lagcast features`"
+        raise InputError(message)
     settings = settings_of(config, state_dir=state_dir)
-    table = FeatureTable(features)
-    as_of = instant_of(now, table)
+    decisions: Sequence[Decision]
     if on_spark:
-        listed = table.groups(now=as_of)  # a table that cannot be read is an error here, not the refusal of every group
-        holds = open_store(settings).holds(now=as_of)
-        decisions: Sequence[Decision] = decided_on_spark(
-            features, settings, listed=listed, holds=holds, now=as_of, master=master
+        as_of, decisions = decided_on_spark(
+            features, settings, samples=samples, instant=partial(instant_of, now), master=master
         )
     else:
+        table = FeatureTable(features)
+        as_of = instant_of(now, table)
         decisions = decide_once(table, settings, now=as_of, talk=Talk())
     answer = Answer(
         title="Decisions",

@@ -2,17 +2,19 @@
 """Decisions on Spark: the loop of `lagcast recommend`, wired on each worker for one group after the other."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.instants import read_clock
 from cli.logs import log_to_stderr
 from cli.progress import Talk
 
 if TYPE_CHECKING:
+    from recommender.adapters.feature_table import FeatureTable
     from recommender.configuring.settings import Settings
     from recommender.deciding.hold import Hold
     from recommender.deciding.recommendation import Decision
@@ -25,24 +27,34 @@ def decided_on_spark(
     features: Path,
     settings: "Settings",
     *,
-    listed: "Sequence[Group]",
-    holds: "tuple[Hold, ...]",
-    now: datetime,
+    samples: Path | None,
+    instant: "Callable[[FeatureTable], datetime]",
     master: str | None,
-) -> "list[Decision]":
-    """The decision of each listed group that is not off, made by Spark and kept beside its rows, by cluster and group.
+) -> "tuple[datetime, list[Decision]]":
+    """The instant that `instant` reads from the table, and the decision then of each group of it that is not off.
 
-    One that is off is as one without rows, so that it is not even opened: it may be off because that kills its worker.
-    Errors: those of `decide_fleet`.
+    They are made by Spark, kept beside the rows, and sorted by cluster and group. With `samples` the rows of these are
+    made before, in the same Spark application, from the newest day of the table on. A group that is off is as one
+    without rows, so that it is not even opened: it may be off because that kills its worker.
+    Errors: those of `build_features`, of `decide_fleet`, and of a table that cannot be read.
     """
+    from cli.features import make_features
     from cli.spark import spark_beside
     from recommender.adapters.documents import from_document
     from recommender.run import LOOK_BACK
+    from spark_features.samples import find_samples
 
-    listed = [group for group in listed if settings.of(*group).mode != "off"]
+    # What is wrong with the input is told at once, not after the start of the JVM.
+    first = _first_day(features)
+    if samples is not None:
+        find_samples(samples, first=first, last=None)
+    asked = None if samples is not None else _asked(features, settings, instant)
     talk = Talk()
     log_path = settings.state_dir / "spark.log"
     with talk.running(), spark_beside(talk, log_path=log_path, master=master) as starting:
+        if samples is not None:
+            make_features(starting, samples.absolute(), features.absolute(), talk=talk, first=first)
+        now, listed, holds = asked or _asked(features, settings, instant)
         spark = starting.result()
         with talk.stage("decisions", f"the Spark job: {len(listed):,} groups") as stage:
             import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
@@ -60,7 +72,31 @@ def decided_on_spark(
     for file in run.left_out:
         talk.line(f"    {file} cannot be read and was left out")
     decisions = [from_document(row["kind"], row["document"]) for row in rows]
-    return sorted(decisions, key=lambda decision: (decision.cluster, decision.group))
+    return now, sorted(decisions, key=lambda decision: (decision.cluster, decision.group))
+
+
+def _first_day(features: Path) -> date | None:
+    """The day from which rows are made: the table's newest, or today's where a wrong clock has made later ones."""
+    from spark_features.table import read_manifest
+
+    days = [date.fromisoformat(part.date) for part in read_manifest(features).parts]
+    return min(max(days), read_clock().date()) if days else None
+
+
+def _asked(
+    features: Path, settings: "Settings", instant: "Callable[[FeatureTable], datetime]"
+) -> "tuple[datetime, list[Group], tuple[Hold, ...]]":
+    """The instant of the decisions, the groups that are decided, and the holds that are in force.
+
+    A table that cannot be read is an error here, and not the refusal of every group.
+    """
+    from cli.wiring import open_store
+    from recommender.adapters.feature_table import FeatureTable
+
+    table = FeatureTable(features)
+    now = instant(table)
+    listed = [group for group in table.groups(now=now) if settings.of(*group).mode != "off"]
+    return now, listed, open_store(settings).holds(now=now)
 
 
 def fleet_work(settings: "Settings", *, holds: "tuple[Hold, ...]", now: datetime) -> "FleetWork":

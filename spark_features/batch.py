@@ -74,7 +74,7 @@ def build_features(
         parts = parts_in(out_dir, folder)
         if not parts:
             span = f"from {first or 'the start'} to {last or 'the end'}"
-            message = f"{samples_dir} holds no sample {span}; widen --from and --to"
+            message = f"{samples_dir} holds no sample {span}; name other days"
             raise FeaturesError(message)
         after = before.replaced_by(parts).since(oldest)
         swap(out_dir, before=before, after=after)

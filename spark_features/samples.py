@@ -64,7 +64,7 @@ def find_samples(samples_dir: Path, *, first: date | None, last: date | None) ->
         raise errors[0]
     if rows == 0:
         span = f"from {first or 'the start'} to {last or 'the end'}"
-        message = f"the {len(stored)} parquet files in {samples_dir} hold no sample {span}; widen --from and --to"
+        message = f"the {len(stored)} parquet files in {samples_dir} hold no sample {span}; name other days"
         raise FeaturesError(message)
     return SampleFiles(paths=tuple(readable), rows=rows, set_aside=tuple(str(error) for error in errors))
 

@@ -118,6 +118,7 @@ def test_a_group_that_is_off_gets_no_decision(lagcast: Lagcast, feature_table: P
     [
         (("--features", "nowhere"), "nowhere is no folder"),
         (("--features", "FEATURES", "--master", "spark://x:7077"), "only a run with --on-spark has a cluster; add it"),
+        (("--features", "FEATURES", "--samples", "samples"), "only a run with --on-spark makes rows; add it"),
         (("--features", "FEATURES", "--now", "soon"), "--now 'soon' is no instant; write it as 2026-05-12T08:40:00Z"),
         (("--features", "FEATURES", "--config", "no.yaml"), "no.yaml: cannot be read"),
         (("--features", "FEATURES", "--config", "CONFIG"), "max_replica"),

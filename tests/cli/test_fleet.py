@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cli.advise import instant_of
 from cli.fleet import decided_on_spark
 from recommender.configuring.settings import load_settings
 from spark_features.deaths import Group
 from spark_features.fleet_decisions import FleetRun
+from tests.feature_folder import steady_hour
 
 
 def test_a_group_that_is_off_is_not_even_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,6 +36,8 @@ def test_a_group_that_is_off_is_not_even_opened(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr("cli.spark.spark_beside", no_spark)
     monkeypatch.setattr("spark_features.fleet_decisions.decide_fleet", decide_fleet)
-    listed = [("c", "heavy"), ("c", "orders")]
-    decided_on_spark(tmp_path, settings, listed=listed, holds=(), now=datetime(2026, 5, 4, tzinfo=UTC), master=None)
-    assert seen == [("c", "orders")]
+    newest = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    features = steady_hour(tmp_path / "features", ("heavy", "orders"), end_at=newest)
+    instant = partial(instant_of, "latest")
+    now, decisions = decided_on_spark(features, settings, samples=None, instant=instant, master=None)
+    assert (now, decisions, seen) == (newest, [], [("c", "orders")])

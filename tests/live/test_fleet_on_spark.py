@@ -7,14 +7,18 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 import cli.main
+from collector.sample import OffsetSample
+from collector.sinks import write_samples
+from recommender.adapters.feature_table import FeatureTable
 from spark_features.decided import FOLDER, files_of
+from spark_features.table import read_manifest
 from tests.feature_folder import add_rows
 from tests.fleet_of_kinds import BEGAN_AT, CONFIG, DECIDED, FIRST_AT, SECOND_AT, rows_between
 from tests.live.harness.clients import wait_until
@@ -124,6 +128,48 @@ def test_files_that_cannot_be_read_are_left_out(
     assert refused < decided.keys()
     again = json.loads(lagcast_process(*words_of(features, SECOND_AT, *on_spark))[1])
     assert not [each for each in again if "may have been in" in json.dumps(each)]
+
+
+def test_samples_become_decisions_in_one_application(
+    lagcast_process: Lagcast, cluster: SparkCluster, tmp_path: Path
+) -> None:
+    """Rows of the samples are made before, the second time from the table's newest day on; one process agrees."""
+    samples, features = tmp_path / "samples", tmp_path / "features"
+    (tmp_path / "lagcast.yaml").write_text("groups: {orders: {capacity_messages_per_second_per_replica: 20.0}}\n")
+    midnight = datetime(2026, 5, 5, tzinfo=UTC)
+    for begin, end in ((midnight - timedelta(hours=2), midnight), (midnight, midnight + timedelta(hours=1))):
+        write_samples(steady_samples("orders", begin, end), samples)
+        words = words_of(features, end, "--on-spark", "--samples", samples, "--master", cluster.master)
+        code, out, err = lagcast_process(*words)
+        assert code == 0, err
+        assert FeatureTable(features).newest_interval_end_at() == end
+        (decision,) = json.loads(out)
+        assert (decision["group_id"], decision["reason"]["code"]) == ("orders", "Optimal")
+    assert lagcast_process(*words_of(features, end))[1] == out
+    days = {part.date: part.folder for part in read_manifest(features).parts if part.interval_seconds == 15}
+    assert ("versions/v1/" in days["2026-05-04"], "versions/v2/" in days["2026-05-05"]) == (False, True)
+
+
+def steady_samples(group: str, after: datetime, until: datetime) -> list[OffsetSample]:
+    """Samples of one partition each 15 s, of 10 messages/s that are consumed at once."""
+    offsets = range(int(after.timestamp()) + 15, int(until.timestamp()) + 1, 15)
+    return [
+        OffsetSample(
+            cluster="c",
+            group=group,
+            topic=group,
+            partition=0,
+            sampled_at=datetime.fromtimestamp(second, UTC),
+            end_offset=10 * second,
+            committed_offset=10 * second,
+            log_start_offset=0,
+            group_state="STABLE",
+            group_protocol="consumer",
+            group_assignor="uniform",
+            members=1,
+        )
+        for second in offsets
+    ]
 
 
 def test_spark_submit_runs_the_same_command(lagcast_process: Lagcast, features: Path, cluster: SparkCluster) -> None:

@@ -214,7 +214,7 @@ def test_folders_without_samples_are_refused_in_one_sentence(folder: Path, night
     with pytest.raises(FeaturesError, match="holds no parquet file; let the collector run first"):
         find_samples(folder, first=None, last=None)
     write_samples(night, folder)
-    with pytest.raises(FeaturesError, match="hold no sample from 2027-01-01 to the end; widen --from and --to"):
+    with pytest.raises(FeaturesError, match="hold no sample from 2027-01-01 to the end; name other days"):
         find_samples(folder, first=date(2027, 1, 1), last=None)
 
 
