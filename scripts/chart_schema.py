@@ -8,6 +8,7 @@ import json
 import sys
 from typing import Any
 
+from forecasting.columns import LEAST_KEPT_ROWS_DAYS, MOST_KEPT_DAYS
 from recommender.configuring.settings import Settings
 
 Schema = dict[str, Any]
@@ -22,6 +23,8 @@ NAMESPACES = {"type": "array", "items": NAMESPACE, "uniqueItems": True}
 SERVER = {"type": "string", "pattern": "^(auto|https?://.+)?$"}
 LABELS = {"type": "object", "additionalProperties": TEXT}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
+# More than the days of the past that `lagcast up` reads at its start, by default.
+KEPT_AT_LEAST = 15
 PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 ACCESS_MODES = ("ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
@@ -40,7 +43,9 @@ def schema() -> Schema:
         image=image,
         imagePullSecrets=OBJECTS,
         fsGroup={"type": ["integer", "null"], "minimum": 1},
-        storage=block(data=volume(), state=volume()),
+        storage=block(
+            data=volume(keepSamplesDays=days(KEPT_AT_LEAST), keepRowsDays=days(LEAST_KEPT_ROWS_DAYS)), state=volume()
+        ),
         forecasts=block(schedule=NAME, podDisruptionBudget=SWITCH, resources={"type": "object"}),
         recommender=recommender(),
         scalers=block(namespaces=NAMESPACES, definition=SWITCH, discover=SWITCH),
@@ -76,10 +81,15 @@ def block(**properties: Schema) -> Schema:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def volume() -> Schema:
-    """A claim of the chart, or an existing one."""
+def volume(**kept: Schema) -> Schema:
+    """A claim of the chart, or an existing one, and how long what is in it is kept."""
     modes = {"type": "array", "minItems": 1, "items": {"enum": list(ACCESS_MODES)}}
-    return block(existingClaim=TEXT, storageClassName=TEXT, accessModes=modes, size=NAME)
+    return block(existingClaim=TEXT, storageClassName=TEXT, accessModes=modes, size=NAME, **kept)
+
+
+def days(least: int) -> Schema:
+    """A number of days to keep."""
+    return {"type": "integer", "minimum": least, "maximum": MOST_KEPT_DAYS}
 
 
 def recommender() -> Schema:
