@@ -53,7 +53,7 @@ _FOR_A_JOB = "-XX:+UseParallelGC"
 # never becomes smaller than at the start, by default a 64th of the machine's memory.
 _FOR_MONTHS = "-XX:+UseSerialGC -Xms128m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 # In one trial of each, 10 million samples took no longer with it than with 2 GiB, and 1.9 GB in all instead of 2.3.
-_HEAP_OF_A_JOB, _HEAP_FOR_MONTHS = "1500m", "2g"
+_HEAP_OF_A_JOB, _HEAP_FOR_MONTHS = "1200m", "2g"
 # What threads of the JVM allocate in C; by default each of its some hundred threads has a share of sixteen arenas.
 _ARENAS_OF_THE_JVM = "2"
 
@@ -71,8 +71,8 @@ def spark_session(
 
     `master` is Spark's; of a cluster, its workers have to reach this machine by its name. `memory` is the driver's heap
     in Java's notation; a session that `is_lasting` gives back what it does not need of it. Sets JAVA_HOME, and
-    PYSPARK_PYTHON if it is not set, in the environment of this process, from which Spark's launcher and its workers
-    read them; for a session that `is_lasting`, MALLOC_ARENA_MAX too.
+    PYSPARK_PYTHON and MALLOC_ARENA_MAX if they are not set, in the environment of this process, from which Spark's
+    launcher and its workers read them.
     Errors: JavaError if the JVM does not start, with its last line of output.
     """
     if SparkContext._active_spark_context is not None:  # noqa: SLF001  (read from the class; sessions are per thread)
@@ -86,8 +86,7 @@ def spark_session(
     if master.startswith("local"):
         conf.setAll([*_LOOPBACK.items()])
     conf.set("spark.driver.extraJavaOptions", _FOR_MONTHS if is_lasting else _FOR_A_JOB)
-    if is_lasting:
-        os.environ.setdefault("MALLOC_ARENA_MAX", _ARENAS_OF_THE_JVM)
+    os.environ.setdefault("MALLOC_ARENA_MAX", _ARENAS_OF_THE_JVM)
     log_path.parent.mkdir(parents=True, exist_ok=True)
     # A process has one JVM: after `stop()` the next session runs in the existing one.
     if SparkContext._gateway is None:  # noqa: SLF001  (without it PySpark starts a JVM that inherits our stderr)
