@@ -22,7 +22,7 @@ MOST_OWED_SECONDS = 5.0
 # leads 5 s after a leader has stopped at the earliest, and both must not show advice.
 MOST_KEPT_SECONDS = 4.0
 # Requests that wait: twice as many as there are connections, whose callers may be gone by then.
-MOST_WAITING = 256
+MOST_WAITING = 512
 # Pages of different parts of the fleet that are kept; each is 1 MB at 1,000 groups.
 _MOST_PAGES = 32
 

@@ -4,14 +4,17 @@ uvicorn counts requests whose head has arrived; connections that send half of on
 """
 
 import asyncio
+import resource
 import ssl
 from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-# Connections at once. Prometheus, KEDA, an executor and a dashboard need ten; each is an open file of the process.
-MOST_CONNECTIONS = 128
+# Connections at once: Prometheus, KEDA and an executor need ten, and an open page two, one of them for its stream. Each
+# is an open file of the process. At 128 a hundred readers with a stream each threw each other out, and had an answer to
+# 1 of 19 requests.
+MOST_CONNECTIONS = 256
 # Seconds for the caller's part: TLS, a request with its body, and taking the answer. A slow caller needs one.
 PATIENCE_SECONDS = 10.0
 
@@ -20,6 +23,7 @@ class Limits:
     """The open connections of one server, the oldest first; for one too many the oldest that waits for its caller ends.
 
     If none does, the oldest of all. So a caller that sends its request at once is answered, whatever others keep open.
+    They are at most `most_connections`, and half of the files that the process may open: the store needs some too.
     `tls_context` gives the TLS context of the next connection, None without TLS.
     """
 
@@ -32,7 +36,8 @@ class Limits:
     ) -> None:
         self.patience_seconds = patience_seconds
         self.tls_context = tls_context
-        self._most = most_connections
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = most_connections if files == resource.RLIM_INFINITY else min(most_connections, files // 2)
         self._open: dict[LimitedProtocol, None] = {}
 
     def protocol(self, **words: Any) -> "LimitedProtocol":  # noqa: ANN401  # uvicorn's own arguments
