@@ -52,8 +52,8 @@ _FOR_A_JOB = "-XX:+UseParallelGC"
 # The parallel collector lets a heap grow to its limit and keeps it; this one keeps a fifth to two fifths of it free. It
 # never becomes smaller than at the start, by default a 64th of the machine's memory.
 _FOR_MONTHS = "-XX:+UseSerialGC -Xms128m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
-# With it and two arenas 50 million samples took 1.9 GB in all and 319 s (docs/features-bench.md), and with 1.5 GB and all
-# arenas 2.25 GB and 325 s, in a run before.
+# With it and two arenas 50 million samples took 1.9 GB in all and 319 s (docs/features-bench.md); with 1.5 GB and all
+# arenas they took 2.25 GB and 325 s, in a run before.
 _HEAP_OF_A_JOB, _HEAP_FOR_MONTHS = "1200m", "2g"
 # What threads of the JVM allocate in C; by default each of its some hundred threads has a share of sixteen arenas.
 _ARENAS_OF_THE_JVM = "2"

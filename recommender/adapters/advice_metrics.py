@@ -1,11 +1,11 @@
 """The samples of decisions in Prometheus' text format: each decision's lines once, a page from all of them.
 
-A page has each metric's samples together, so that the lines of a decision are kept by metric. They are made when the
-decision is known, not when a page is asked for: 90 lines of 15,000 groups are 140 MB.
+A page has each metric's samples together, so that the lines of a decision are kept by metric. They are made, as bytes,
+when the decision is known, not when a page is asked for: 90 lines of 15,000 groups are 140 MB.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, get_args
 
@@ -113,23 +113,27 @@ def _line(family: Family) -> _Line:
 
 
 _LINES = {family.name: _line(family) for family in FAMILIES}
+# Metrics that have samples of a refusal too.
+_AT_ANY_TIME = frozenset({"current_replicas", "refusal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The lines of one decision by metric: those while its advice is in force, and those at any time.
+    """The lines of one decision: of each of FAMILIES while its advice is in force, and by metric at any time.
 
-    `due` are the lines before `execute_at` and from it on. `valid_until` and `as_of` are None for a refusal.
+    `due` are the lines before `execute_at` and from it on; `age` is the line of the age up to its value. `valid_until`
+    and `as_of` are None for a refusal.
     """
 
     decision_id: str
     issued_at: datetime
     group: Group
-    in_force: dict[str, str]
-    always: dict[str, str]
+    age: bytes
+    in_force: tuple[bytes, ...]
+    always: dict[str, bytes]
     valid_until: datetime | None = None
     execute_at: datetime | None = None
-    due: tuple[str, str] = ("", "")
+    due: tuple[bytes, bytes] = (b"", b"")
     as_of: datetime | None = None
 
     def is_in_force(self, now: datetime) -> bool:
@@ -140,18 +144,21 @@ class Shown:
 def shown(decision: Decision, accuracy: ForecastAccuracy | None) -> Shown:
     """The lines of a decision; `accuracy` is that of the group's forecasts, as it was judged with this decision."""
     group = decision.cluster, decision.group
-    always = _by_metric(group, _refusals(decision))
-    if isinstance(decision, Refusal):
-        return Shown(
-            decision_id=decision_id(decision), issued_at=issued_at(decision), group=group, in_force={}, always=always
-        )
-    before, after = (_by_metric(group, [(DUE, (), due)])[DUE] for due in _due(decision))
-    return Shown(
+    known = Shown(
         decision_id=decision_id(decision),
         issued_at=issued_at(decision),
         group=group,
-        in_force=_by_metric(group, _samples(decision, accuracy)),
-        always=always,
+        age=_by_metric(group, [(AGE, (), 0.0)])[AGE].removesuffix(b"0.0\n"),
+        in_force=(),
+        always=_by_metric(group, _refusals(decision)),
+    )
+    if isinstance(decision, Refusal):
+        return known
+    lines = _by_metric(group, _samples(decision, accuracy))
+    before, after = (_by_metric(group, [(DUE, (), due)])[DUE] for due in _due(decision))
+    return replace(
+        known,
+        in_force=tuple(lines.get(family.name, b"") for family in FAMILIES),
         valid_until=decision.valid_until,
         execute_at=decision.execute_at,
         due=(before, after),
@@ -159,35 +166,38 @@ def shown(decision: Decision, accuracy: ForecastAccuracy | None) -> Shown:
     )
 
 
-def page_of(known: Iterable[Shown], ages_seconds: Iterable[tuple[Group, float]], *, now: datetime) -> str:
-    """The page of these decisions at `now`; of each group whose data have an age, that too."""
-    all_shown = tuple(known)
-    in_force = [each for each in all_shown if each.is_in_force(now)]
-    parts: list[str] = []
-    for family in FAMILIES:
+def parts_of_page(known: Sequence[Shown], ages_seconds: Iterable[tuple[Shown, float]], *, now: datetime) -> list[bytes]:
+    """The parts, in order, of the page of these decisions at `now`; of each group whose data have an age, that too."""
+    in_force = [each for each in known if each.is_in_force(now)]
+    parts: list[bytes] = []
+    for place, family in enumerate(FAMILIES):
         name = family.name
-        parts.append(family.head)
+        parts.append(family.head.encode())
         if name == DUE:
             parts += [each.due[each.execute_at is not None and now >= each.execute_at] for each in in_force]
         elif name == AGE:
-            parts += [_by_metric(group, [(AGE, (), seconds)])[AGE] for group, seconds in ages_seconds]
+            parts += [b"%b%b\n" % (each.age, _value(seconds).encode()) for each, seconds in ages_seconds]
         else:
-            parts += [lines for each in in_force if (lines := each.in_force.get(name)) is not None]
-            parts += [lines for each in all_shown if (lines := each.always.get(name)) is not None]
-    return "".join(parts)
+            parts += [each.in_force[place] for each in in_force]
+        if name in _AT_ANY_TIME:
+            parts += [each.always.get(name, b"") for each in known]
+    return parts
 
 
-def _by_metric(group: Group, samples: Iterable[_Sample]) -> dict[str, str]:
+def _by_metric(group: Group, samples: Iterable[_Sample]) -> dict[str, bytes]:
     """Samples as lines, those of one metric together."""
     of_group = tuple(name.translate(_ESCAPES) for name in group)
     lines: dict[str, str] = {}
     for name, labels, value in samples:
         text, order = _LINES[name]
         values = (*of_group, *(label.translate(_ESCAPES) for label in labels)) if labels else of_group
-        shown_value: str = floatToGoString(value)  # type: ignore[no-untyped-call]  # has no types
-        line = text % (*(values[place] for place in order), shown_value)
-        lines[name] = lines.get(name, "") + line
-    return lines
+        lines[name] = lines.get(name, "") + text % (*(values[place] for place in order), _value(value))
+    return {name: text.encode() for name, text in lines.items()}
+
+
+def _value(value: float) -> str:
+    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]  # has no types
+    return text
 
 
 def _due(advice: Recommendation) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
 
-from recommender.adapters.advice_metrics import GROUP_LABELS, Family, Shown, page_of, shown
+from recommender.adapters.advice_metrics import GROUP_LABELS, Family, Shown, parts_of_page, shown
 from recommender.borders import Unit
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.forecast_accuracy import ForecastAccuracy
@@ -139,7 +139,7 @@ class Metrics:
 
     def page(self) -> bytes:
         """The page, in the text format that `CONTENT_TYPE` names. Errors: those of the store."""
-        return self._latest.page().encode() + generate_latest(self.registry)
+        return b"".join([*self._latest.parts_of_page(), generate_latest(self.registry)])
 
 
 class _LatestDecisions:
@@ -167,17 +167,17 @@ class _LatestDecisions:
         if made.as_of is not None:
             self._as_of[made.group] = made.as_of
 
-    def page(self) -> str:
-        """The samples of all groups that were decided lately, and who leads. Errors: those of the store."""
+    def parts_of_page(self) -> list[bytes]:
+        """Who leads, and the samples of all groups that were decided lately. Errors: those of the store."""
         if self._leads is None:
             return self._decided()
         decided = self._decided()
         # Checked after the store was read, because reading takes time.
         leads = self._leads()
-        leader = f"{LEADER.head}{LEADER.full_name} {float(leads)}\n"
-        return leader + decided if leads else leader
+        leader = f"{LEADER.head}{LEADER.full_name} {float(leads)}\n".encode()
+        return [leader, *decided] if leads else [leader]
 
-    def _decided(self) -> str:
+    def _decided(self) -> list[bytes]:
         now = self._clock()
         newest = {group: name for group, name in self._store.newest_ids().items() if self._owns(*group)}
         self._read(newest)
@@ -187,7 +187,7 @@ class _LatestDecisions:
             for group in newest
             if (each := self._known.get(group)) is not None and each.issued_at >= now - _GONE_AFTER
         ]
-        return page_of(lately, list(self._ages(lately, now)), now=now)
+        return parts_of_page(lately, list(self._ages(lately, now)), now=now)
 
     def _read(self, newest: Mapping[Group, str]) -> None:
         """Read the decisions that were not published here: after a start, or made by another process."""
@@ -216,7 +216,7 @@ class _LatestDecisions:
             self._known.pop(group, None)
             self._as_of.pop(group, None)
 
-    def _ages(self, lately: Sequence[Shown], now: datetime) -> Iterator[tuple[Group, float]]:
+    def _ages(self, lately: Sequence[Shown], now: datetime) -> Iterator[tuple[Shown, float]]:
         unknown = [each.group for each in lately if each.group not in self._as_of]
         if len(unknown) > _READ_ALONE:  # a fleet that was refused before this process began
             self._as_of |= dict.fromkeys(unknown)
@@ -228,4 +228,4 @@ class _LatestDecisions:
                 self._as_of[each.group] = None if advice is None else advice.observed.as_of
             as_of = self._as_of[each.group]
             if as_of is not None:
-                yield each.group, (now - as_of).total_seconds()
+                yield each, (now - as_of).total_seconds()
