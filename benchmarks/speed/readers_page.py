@@ -26,7 +26,7 @@ browser does that shows a page. The page is made from a JSON document, which one
 - **Cycles** decide on every group, with a new row of each. The first cycle, which reads the past, is not counted; then
   come {cycles} without readers, and in the same process {cycles} with them.
 - **Routes** are those of the service itself; a route that is added is read too.
-- **Readers take turns**: of more than 256 requests that wait the newest get 503, so that the loop decides.
+- **Readers take turns**: of more than 512 requests that wait the newest get 503, so that the loop decides.
 """
 
 ANSWERS = """\
