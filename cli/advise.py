@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,7 @@ def recommend(
     else:
         table = FeatureTable(features)
         as_of = instant_of(now, table)
-        decisions = decide_once(table, settings, now=as_of, talk=Talk())
+        decisions = decide_once(table, settings, now=as_of, talk=Talk(), searches=inf)
     answer = Answer(
         title="Decisions",
         document=[wire_document(decision, settings=settings, now=as_of) for decision in decisions],
@@ -90,9 +91,12 @@ def recommend(
     return ExitCode.STRICT if strict and refused else ExitCode.OK
 
 
-def decide_once(table: "FeatureTable", settings: "Settings", *, now: datetime, talk: Talk) -> "tuple[Decision, ...]":
+def decide_once(
+    table: "FeatureTable", settings: "Settings", *, now: datetime, talk: Talk, searches: float
+) -> "tuple[Decision, ...]":
     """A decision on each group of the table, kept in the store; a terminal sees how many there are so far.
 
+    What would reverse it is searched for in the first `searches` of them.
     Errors: those of a table that cannot be read, which is not the refusal of every group.
     """
     from cli.wiring import open_store, recommender
@@ -100,7 +104,9 @@ def decide_once(table: "FeatureTable", settings: "Settings", *, now: datetime, t
     groups = len(table.groups(now=now))
     with talk.bar("decisions") as stage:
         counting = Counting(stage, groups)
-        return recommender(table, settings, open_store(settings), publishers=[counting]).run_once(now=now)
+        loop = recommender(table, settings, open_store(settings), publishers=[counting])
+        loop.searches_per_cycle = searches
+        return loop.run_once(now=now)
 
 
 class Counting:

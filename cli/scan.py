@@ -136,7 +136,8 @@ def _scanned(
 ) -> list[Scanned]:
     """A decision on each group, of these names where some are given."""
     since = as_of - timedelta(days=1)
-    decisions = decide_once(table, settings, now=as_of, talk=talk)
+    # The table of a scan has none of them: those of a hundred groups are for `lagcast explain`.
+    decisions = decide_once(table, settings, now=as_of, talk=talk, searches=100)
     return [
         Scanned(
             decision=decision,

@@ -138,7 +138,8 @@ class Recommender:
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
-    cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle. Groups that are new
+    cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle: where there is none, it
+    is infinite. Groups that are new
     are opened for `opening_seconds_per_cycle`; those that are left have no decision in this cycle, and `early` is
     set, which asks for the next one at once. Holds of the store are in force from the next cycle on. A cycle ends
     after the group in which `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed
@@ -164,7 +165,7 @@ class Recommender:
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
     owns: Callable[[str, str], bool] = lambda *_: True
     is_stopped: Callable[[], bool] = lambda: False
-    searches_per_cycle: int = 100
+    searches_per_cycle: float = 100
     opening_seconds_per_cycle: float = inf
     early: Event = field(default_factory=Event)
     known_groups: KnownGroups = field(default_factory=KnownGroups)
@@ -180,7 +181,7 @@ class Recommender:
     _store_is_down: bool = False
     _long_decisions: LongDecisions = field(default_factory=LongDecisions)
     _tried_at: dict[Group, datetime] = field(default_factory=dict)
-    _searches_left: int = 0
+    _searches_left: float = 0
     _fits_left: int = 0
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:

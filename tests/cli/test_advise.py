@@ -1,15 +1,17 @@
 """`lagcast recommend` and `lagcast explain`: the decision is printed, kept, and printed again."""
 
 import json
+import math
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.beliefs import outcome_sentence
-from recommender.deciding.recommendation import GradedMove
+from recommender.deciding.recommendation import Decision, GradedMove
+from recommender.run import Recommender
 
 Lagcast = Callable[..., tuple[int, str, str]]
 
@@ -104,6 +106,23 @@ def test_without_a_capacity_what_replicas_have_shown_is_a_lower_bound(lagcast: L
     documents = json.loads(out)
     assert {document["capacity_messages_per_second_per_replica"]["source"] for document in documents} == {"lower_bound"}
     assert all(document["desired_replicas"] <= document["current_replicas"] for document in documents)
+
+
+def test_what_would_reverse_it_is_searched_for_in_each_decision(
+    lagcast: Lagcast, feature_table: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as there are, as on Spark: a loop leaves some to its next cycle, and here there is none."""
+    searches: list[float] = []
+    run_once = Recommender.run_once
+
+    def seen(loop: Recommender, *, now: datetime) -> tuple[Decision, ...]:
+        searches.append(loop.searches_per_cycle)
+        return run_once(loop, now=now)
+
+    monkeypatch.setattr(Recommender, "run_once", seen)
+    _, out, _ = lagcast("recommend", "--features", feature_table, "--config", config, "--now", "latest", "-o", "json")
+    assert searches == [math.inf]
+    assert [bool(document["sensitivity"]) for document in json.loads(out)] == [True, True]
 
 
 def test_a_group_that_is_off_gets_no_decision(lagcast: Lagcast, feature_table: Path, config: Path) -> None:
