@@ -139,7 +139,7 @@ def test_samples_become_decisions_in_one_application(
     midnight = datetime(2026, 5, 5, tzinfo=UTC)
     for begin, end in ((midnight - timedelta(hours=2), midnight), (midnight, midnight + timedelta(hours=1))):
         write_samples(steady_samples("orders", begin, end), samples)
-        words = words_of(features, end, "--on-spark", "--samples", samples, "--master", cluster.master)
+        words = words_of(features, end, "--on-spark", "--samples", str(samples), "--master", cluster.master)
         code, out, err = lagcast_process(*words)
         assert code == 0, err
         assert FeatureTable(features).newest_interval_end_at() == end
