@@ -145,7 +145,8 @@ def test_samples_become_decisions_in_one_application(
         assert FeatureTable(features).newest_interval_end_at() == end
         (decision,) = json.loads(out)
         assert (decision["group_id"], decision["kind"]) == ("orders", "Recommendation")
-    assert lagcast_process(*words_of(features, end))[1] == out
+        if end == midnight:  # the run after it goes on from its decision, which one process does not know
+            assert lagcast_process(*words_of(features, end))[1] == out
     days = {part.date: part.folder for part in read_manifest(features).parts if part.interval_seconds == 15}
     assert ("versions/v1/" in days["2026-05-04"], "versions/v2/" in days["2026-05-05"]) == (False, True)
 
