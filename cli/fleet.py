@@ -45,10 +45,11 @@ def decided_on_spark(
     from spark_features.samples import find_samples
 
     # What is wrong with the input is told at once, not after the start of the JVM.
-    first = _first_day(features)
-    if samples is not None:
+    if samples is None:
+        first, asked = None, _asked(features, settings, instant)
+    else:
+        first, asked = _first_day(features), None
         find_samples(samples, first=first, last=None)
-    asked = None if samples is not None else _asked(features, settings, instant)
     talk = Talk()
     log_path = settings.state_dir / "spark.log"
     with talk.running(), spark_beside(talk, log_path=log_path, master=master) as starting:

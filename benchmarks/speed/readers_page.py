@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
+from api.turns import MOST_WAITING
 from benchmarks.command import Bar, aged, bar_table, table
 
 Document = Mapping[str, Any]
@@ -26,7 +27,7 @@ browser does that shows a page. The page is made from a JSON document, which one
 - **Cycles** decide on every group, with a new row of each. The first cycle, which reads the past, is not counted; then
   come {cycles} without readers, and in the same process {cycles} with them.
 - **Routes** are those of the service itself; a route that is added is read too.
-- **Readers take turns**: of more than 512 requests that wait the newest get 503, so that the loop decides.
+- **Readers take turns**: of more than {waiting} requests that wait the newest get 503, so that the loop decides.
 """
 
 ANSWERS = """\
@@ -62,7 +63,9 @@ def page_of(document: Document) -> str:
     """The page of a run. Errors: LookupError where the document is none."""
     cycles = len(document["alone"]["wall_seconds"])
     parts = [
-        INTRODUCTION.format(groups=document["groups"], readers=document["readers"], cycles=cycles),
+        INTRODUCTION.format(
+            groups=document["groups"], readers=document["readers"], cycles=cycles, waiting=MOST_WAITING
+        ),
         "## The bars\n",
         bar_table(bars_of(document)),
         "## A cycle\n",

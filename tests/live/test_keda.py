@@ -246,7 +246,7 @@ def test_a_refusal_takes_no_replicas_whoever_else_asks_keda(
 ) -> None:
     """Each failed request clears KEDA's cache of scalers; a poll that runs meanwhile is inactive, without an error.
 
-    With `cooldownPeriod: 0` such a poll scaled the group to 0: always within these 15 s.
+    With `cooldownPeriod: 0` such a poll scaled the group to 0, in both ways within these 15 s.
     """
     metrics = "/apis/external.metrics.k8s.io/v1beta1/namespaces"
     selected = "labelSelector=scaledobject.keda.sh%2Fname%3Dorders"
