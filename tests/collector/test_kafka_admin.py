@@ -132,6 +132,16 @@ def test_unknown_log_start_is_none(collector: KafkaAdminCollector, cluster: Memo
     assert len(collected.errors) == 1
 
 
+def test_the_start_of_a_partition_without_a_known_end_is_not_requested(
+    collector: KafkaAdminCollector, cluster: MemoryCluster
+) -> None:
+    """A leader that is down costs one timeout: its partitions are not asked for again."""
+    cluster.ends = dict.fromkeys(cluster.ends, failure(KafkaError._TIMED_OUT))
+    (error,) = collector.collect(["orders"], now=NOON).errors
+    assert "the end offset of partition orders-in-0" in str(error)
+    assert cluster.requests == ["groups", "commits", "ends"]
+
+
 def test_an_impossible_offset_is_malformed(collector: KafkaAdminCollector, cluster: MemoryCluster) -> None:
     """A partition whose end offset is -1 has no row, and the error quotes that offset."""
     cluster.ends["orders-in", 1] = -1

@@ -25,6 +25,17 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 Log = Sequence[datetime]  # when each message was made; its offset is its place, behind those that were removed
 
 
+class _Read:
+    """The answer of a request of one partition, in flight until it is read."""
+
+    def __init__(self, logs: "MemoryLogs", future: "Future[Any]") -> None:
+        self._logs, self._future = logs, future
+
+    def result(self) -> Any:  # noqa: ANN401  # as of a future
+        self._logs._unread -= 1
+        return self._future.result()
+
+
 class MemoryLogs:
     """Partitions as lists of instants, some of their first messages removed."""
 
@@ -34,15 +45,19 @@ class MemoryLogs:
         self.logs, self.gone, self.policy = logs, dict(gone or {}), policy
         self.away: set[int] = set()
         self.request_count = 0
+        self.in_flight: list[int] = []  # with each request, as it is sent
+        self._unread = 0
 
     def poll(self, _: float) -> None: ...
 
     def describe_configs(self, resources: Sequence[Any]) -> Mapping[Any, "Future[Any]"]:
         return {resource: settled({"cleanup.policy": SimpleNamespace(value=self.policy)}) for resource in resources}
 
-    def list_offsets(self, request: Mapping[TopicPartition, Any]) -> Mapping[TopicPartition, "Future[Any]"]:
+    def list_offsets(self, request: Mapping[TopicPartition, Any]) -> Mapping[TopicPartition, _Read]:
         self.request_count += 1
-        return {key: settled(self._first(key.partition, spec._value)) for key, spec in request.items()}
+        self._unread += 1
+        self.in_flight.append(self._unread)
+        return {key: _Read(self, settled(self._first(key.partition, spec._value))) for key, spec in request.items()}
 
     def _first(self, partition: int, milliseconds: int) -> object:
         if partition in self.away:
@@ -216,6 +231,24 @@ def test_a_partition_without_an_answer_is_left_out_and_a_topic_without_any_is_an
     cluster.away = {0, 1}
     with pytest.raises(UnavailableError, match="the offset of 2026-01-05T11:5"):
         list(past_samples(kafka, plan, PastCommits()))
+
+
+def test_requests_are_in_flight_together_only_while_every_partition_answers() -> None:
+    """The client's process may end where requests for leaders that it does not know meet: those are sent alone."""
+    cluster = MemoryLogs({0: minutes_ago(*range(1, 200))})
+    kafka = cluster.requests()
+    plan = plan_backfill(kafka, cluster.present(), since=NOON - timedelta(days=1), known_from={})
+    cluster.in_flight.clear()
+    for _ in past_samples(kafka, plan, PastCommits()):
+        pass
+    assert cluster.in_flight[:3] == [1, 1, 2]
+    assert max(cluster.in_flight) == 20
+
+    cluster.in_flight.clear()
+    cluster.away = {0}
+    answers = kafka.offsets_at([("orders-in", 0)], [NOON] * 50)
+    assert [len(each.failed) for _, each in answers] == [1] * 50
+    assert set(cluster.in_flight) == {1}
 
 
 @settings(max_examples=40)

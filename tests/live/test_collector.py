@@ -1,5 +1,7 @@
 """The collector on a real broker: its readings are right, also during a rebalance."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from collector.sample import OffsetSample
 from collector.sinks import arrow_schema, write_samples
 from forecasting.columns import REBALANCING_STATES
 from recommender.shards import Shard
+from tests.live.harness.ask_for_unknown import CLIENTS, ROUNDS
 from tests.live.harness.clients import NOON, commit, create_topic, fresh_name, has_members, member, read_until
 
 pytestmark = pytest.mark.kafka
@@ -38,6 +41,15 @@ def test_offsets_and_commits(bootstrap: str, collector: KafkaAdminCollector, top
         ("live", topic, "EMPTY", 0)
     }
     assert collected.errors == ()
+
+
+def test_topics_that_do_not_exist_do_not_end_the_process(bootstrap: str, topic: str) -> None:
+    """Of such processes, four at a time, 10 of 12 ended by SIGSEGV while a round sent its three requests at once."""
+    command = [sys.executable, "-m", "tests.live.harness.ask_for_unknown", bootstrap, topic]
+    together = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    answered = [asked.communicate()[0] for asked in together]
+    assert [asked.returncode for asked in together] == [0] * 4
+    assert answered == [str(CLIENTS * ROUNDS)] * 4
 
 
 def test_partition_without_a_commit(bootstrap: str, collector: KafkaAdminCollector, topic: str) -> None:
