@@ -8,8 +8,9 @@ table from them, of 15 s and the three longer lengths, in a folder for each day,
 first time with the start of the process, *warm* the second. Memory is the most that the process and its children held,
 as proportional set size. DuckDB's SQL leaves out what the generated samples do not have: rebalances, offsets that go
 backwards, lost commits, partitions that come and go. Both results are compared before anything is printed. FILE is a
-JSON document. Exit code 1 where a bar is missed. The second form prints the page of such documents of several sizes,
-writes its picture, and runs nothing.
+JSON document. `--without-duckdb` is for sizes at which memory and disk do not suffice for it: nothing is compared then.
+Exit code 1 where a bar is missed. The second form prints the page of such documents of several sizes, writes its
+picture, and runs nothing.
 """
 
 import argparse
@@ -69,6 +70,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Generate, run both, compare, print; or print the page of runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, help="samples, about (default 10 million)")
+    parser.add_argument("--without-duckdb", action="store_true", help="Spark alone; nothing is compared")
     parser.add_argument("--out", type=Path, help="where the JSON goes")
     parser.add_argument("--page", type=Path, nargs="+", metavar="FILE", help="print the page of these documents")
     parser.add_argument("--picture", type=Path, default=Path("docs/features-bench.svg"), help="where the picture goes")
@@ -81,34 +83,36 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.run is not None:
         {"spark": run_spark, "duckdb": run_duckdb}[arguments.run](arguments.folder)
         return 0
-    document = document_of(rows=arguments.rows)
+    engines = tuple(engine for engine in ENGINES if engine == "spark" or not arguments.without_duckdb)
+    document = document_of(rows=arguments.rows, engines=engines)
     if arguments.out is not None:
         swap_in(json.dumps(document, indent=1) + "\n", arguments.out)
     print(f"{document['rows']:,} samples, {document['processors']} cores, mean load {document['mean_load']:.1f}\n")
     print("| engine | cold | warm | peak memory | files | written |")
     print("|---|---:|---:|---:|---:|---:|")
-    for engine, name in ENGINES.items():
+    for engine in engines:
         of = Took(**document[engine])
         figures = f"{of.cold_seconds:.1f} s | {of.warm_seconds:.1f} s | {of.peak_megabytes:,.0f} MB"
-        print(f"| {name} | {figures} | {of.files} | {of.written_megabytes:.0f} MB |")
+        print(f"| {ENGINES[engine]} | {figures} | {of.files} | {of.written_megabytes:.0f} MB |")
     bars = bars_of([document])
     for bar in bars:
         word = "kept  " if bar.is_kept else "MISSED"
-        print(f"{word} {bar.what}: {bar.figure:,.2f} (bar {bar.most:g}, of 50 million rows)")
+        print(f"{word} {bar.what}: {bar.figure:,.2f} (bar {bar.most:g})")
     return 0 if all(bar.is_kept for bar in bars) else 1
 
 
-def document_of(*, rows: int) -> dict[str, Any]:
-    """The document of a run over about so many samples. Errors: those of `measured` and `compare`."""
+def document_of(*, rows: int, engines: Sequence[str]) -> dict[str, Any]:
+    """The document of a run of these engines over about so many samples. Errors: those of `measured` and `compare`."""
     begun_at, loads = commit(), [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="lagcast-features-") as name:
         folder = Path(name)
         generated = generate(folder / "samples", rows=rows)
         took = {}
-        for engine in ENGINES:
+        for engine in engines:
             took[engine] = asdict(measured(engine, folder))
             loads.append(os.getloadavg()[0])
-        compare(folder)
+        if len(engines) > 1:
+            compare(folder)
     return {
         "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
         "commit": begun_at,

@@ -15,6 +15,7 @@ MOST_COLD, MOST_WARM, MOST_MEGABYTES = 4.0, 2.5, 2000.0
 # Warm, a row of the largest run may take so many times what one of that run takes: 1 is linear, the rest is for noise.
 MOST_GROWTH = 1.15
 ENGINES = {"spark": "Spark", "duckdb": "DuckDB"}
+NOT_RUN = "not run"
 
 INTRODUCTION = """# The features job beside DuckDB
 
@@ -29,6 +30,8 @@ command writes:
 - **Each engine** makes rows of 15 s and the three longer lengths from them, in a folder for each day, in a process of
   its own. The figures of all rows of both tables are compared before anything is told. DuckDB's SQL leaves out what
   the generated samples do not have: rebalances, offsets that go backwards, lost commits, partitions that come and go.
+- **DuckDB is left out** (`--without-duckdb`) of sizes for which memory and disk do not suffice: it takes all rows in
+  one query, 20 GB of memory for 50 million of them. Of such a run nothing is compared.
 - **Cold** is the first time, with the start of the process; **warm** is the second time in the same process.
 - **Memory** is the most that a process and its children held, as proportional set size.
 """
@@ -49,9 +52,12 @@ def bars_of(documents: Sequence[Document]) -> list[Bar]:
     """
     at_bar = _at_bar(documents)
     largest = max(documents, key=_rows)
+    ratios = (("cold", MOST_COLD), ("warm", MOST_WARM)) if "duckdb" in at_bar else ()
     bars = [
-        Bar(what="cold, times as long as DuckDB", figure=_times(at_bar, "cold_seconds"), most=MOST_COLD),
-        Bar(what="warm, times as long as DuckDB", figure=_times(at_bar, "warm_seconds"), most=MOST_WARM),
+        *(
+            Bar(what=f"{run}, times as long as DuckDB", figure=_times(at_bar, f"{run}_seconds"), most=most)
+            for run, most in ratios
+        ),
         Bar(
             what="memory at most, MB",
             figure=max(document["spark"]["peak_megabytes"] for document in documents),
@@ -90,10 +96,11 @@ def draw(documents: Sequence[Document], path: Path) -> None:
     at_bar = _at_bar(documents)
     with drawn(path, size=(6.0, 3.6)) as figure:
         axis = figure.subplots()
-        millions = [_rows(document) / 1e6 for document in documents]
         for (engine, name), colour in zip(ENGINES.items(), ("tab:blue", "tab:orange"), strict=True):
             for run, style in (("cold", "o-"), ("warm", "o--")):
-                seconds = [document[engine][f"{run}_seconds"] for document in documents]
+                of = [document for document in documents if engine in document]
+                seconds = [document[engine][f"{run}_seconds"] for document in of]
+                millions = [_rows(document) / 1e6 for document in of]
                 axis.plot(millions, seconds, style, markersize=4, color=colour, label=f"{name}, {run}")
         for run, most, marker in (("cold", MOST_COLD, "v"), ("warm", MOST_WARM, "^")):
             bar = most * at_bar["duckdb"][f"{run}_seconds"]
@@ -107,7 +114,8 @@ def draw(documents: Sequence[Document], path: Path) -> None:
 
 
 def _at_bar(documents: Sequence[Document]) -> Document:
-    return min(documents, key=lambda document: abs(_rows(document) - BAR_ROWS))
+    """The run that the ratios are of; one without DuckDB only where there is no other."""
+    return min(documents, key=lambda document: ("duckdb" not in document, abs(_rows(document) - BAR_ROWS)))
 
 
 def _rows(document: Document) -> int:
@@ -131,8 +139,10 @@ def _seconds(documents: Sequence[Document]) -> str:
     for document in documents:
         row = [_millions(document)]
         for run in ("cold", "warm"):
-            row += [f"{document[engine][f'{run}_seconds']:,.1f}" for engine in ENGINES]
-            row.append(f"{_times(document, f'{run}_seconds'):.2f}")
+            row += [
+                f"{document[engine][f'{run}_seconds']:,.1f}" if engine in document else NOT_RUN for engine in ENGINES
+            ]
+            row.append(f"{_times(document, f'{run}_seconds'):.2f}" if "duckdb" in document else NOT_RUN)
         rows.append((*row, f"{1e6 * _warm_of_a_row(document):.2f}"))
     head = [f"{run}, {name}" for run in ("cold", "warm") for name in (*ENGINES.values(), "times")]
     return table(("million rows", *head, "warm, Spark, a million rows"), rows, words=0)
@@ -149,6 +159,7 @@ def _tables_written(documents: Sequence[Document]) -> str:
         )
         for document in documents
         for engine, name in ENGINES.items()
+        if engine in document
     ]
     return table(("million rows", "engine", "memory at most, MB", "files of the table", "MB of them"), rows, words=2)
 

@@ -78,6 +78,17 @@ def test_the_order_of_the_documents_does_not_matter(tmp_path: Path) -> None:
     assert "| 50.0 | 150.1 | 50.0 | 3.00 | 100.1 | 50.0 | 2.00 | 2.00 |" in pages[0]
 
 
+def test_a_run_without_duckdb_counts_for_growth_and_memory_alone(tmp_path: Path) -> None:
+    """Its ratios are not told; a page without any run of DuckDB has nothing to compare."""
+    ten, large = document(SIZES["ten"]), document(SIZES["two hundred"], warm_seconds=600.0)
+    del large["duckdb"]
+    assert [bar.what for bar in bars_of([ten, large]) if not bar.is_kept] == ["warm, a row of the largest run, times"]
+    assert "| 199.9 | 599.7 | not run | not run | 600.0 | not run | not run | 3.00 |" in page_of(
+        ten, large, picture=tmp_path / "a.svg"
+    )
+    assert [bar.what for bar in bars_of([large])] == ["memory at most, MB"]
+
+
 def test_what_has_changed_since_a_run_stands_under_the_title(tmp_path: Path) -> None:
     """Where a document notes it."""
     documents = [document(SIZES["ten"]), document(SIZES["fifty"]) | {"changed_since": "Rows are wider now."}]
