@@ -10,7 +10,7 @@ high levels are learnt at high levels, since a load near the most it ever was se
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from forecasting.forecast import QUANTILES
 from forecasting.history_tier import MINUTES_PER_DAY
@@ -147,7 +147,7 @@ def fit_bands(
             known = np.isfinite(standard[:, knot])
             quantiles[knot], levels[knot] = _quantiles_by_level(standard[known, knot], centre[known, knot])
         elif knot == 0:
-            quantiles[knot] = _UNSEEN_SPREAD * norm.ppf(QUANTILES)
+            quantiles[knot] = _UNSEEN_SPREAD * ndtri(QUANTILES)
         else:
             longer = float(np.sqrt(KNOTS[knot] / KNOTS[knot - 1]))
             scatter[knot], limits[knot], levels[knot] = scatter[knot - 1], limits[knot - 1], levels[knot - 1]

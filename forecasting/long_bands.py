@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from forecasting.forecast import QUANTILES
 from forecasting.slots import SLOTS_PER_DAY
@@ -58,7 +58,7 @@ def fit_long_bands(errors: FloatArray, scatter: FloatArray, *, drift: float) -> 
     floored = np.maximum(scatter, SCATTER_FLOOR)
     standard, mirrored = errors / floored, np.minimum(-errors, _MOST_MIRRORED) / floored
     quantiles = np.empty((len(LONG_KNOTS), len(QUANTILES)))
-    normal = norm.ppf(QUANTILES)
+    normal = ndtri(QUANTILES)
     expected, drifts = _DEVIATION_OF_SCATTER * normal, drift * normal / float(np.median(floored))
     for knot, ahead in enumerate(LONG_KNOTS):
         independent = _independent(errors[:, knot])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.special import ndtri
 
 from forecasting.units import FloatArray, IntArray, read_only
 
@@ -18,7 +18,7 @@ MOST_STEPS = 61
 _ENOUGH_ERRORS = 100
 # As many hours as there are scenarios of plans, each followed minute by minute.
 ERROR_PATHS, ERROR_PATH_STEPS = 64, 60
-NORMAL_SCORES: FloatArray = read_only(np.asarray(norm.ppf((np.arange(ERROR_PATHS) + 0.5) / ERROR_PATHS)))
+NORMAL_SCORES: FloatArray = read_only(np.asarray(ndtri((np.arange(ERROR_PATHS) + 0.5) / ERROR_PATHS)))
 RankArray = NDArray[np.uint8]
 _FADING_STEPS = (1.5, 3.0, 6.0, 12.0, 24.0)
 
@@ -57,7 +57,10 @@ def memory_of(errors: FloatArray, horizons: IntArray) -> ErrorMemory:
         return USUAL_MEMORY
     if np.ptp(known, axis=0).min() == 0.0:
         return USUAL_MEMORY  # a load without errors has no correlation of errors
-    ranks = norm.ppf((rankdata(known, axis=0) - 0.5) / len(known))
+    # Loading it takes half a second of processor time, which a process without errors of its own does without.
+    from scipy.stats import rankdata  # noqa: PLC0415
+
+    ranks = ndtri((rankdata(known, axis=0) - 0.5) / len(known))
     correlations = np.atleast_2d(np.corrcoef(ranks.T))
     first, second = np.triu_indices(len(steps), k=1)
     apart, seen = (steps[second] - steps[first]).astype(np.float64), correlations[first, second]

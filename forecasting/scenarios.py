@@ -7,13 +7,13 @@ minute is most of the next one's error too. Ranks are drawn as correlated paths 
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.memory import NORMAL_SCORES, ErrorMemory
 from forecasting.units import FloatArray, read_only
 
-_DEVIATES: FloatArray = np.asarray(norm.ppf(QUANTILES), dtype=np.float64)
+_DEVIATES: FloatArray = np.asarray(ndtri(QUANTILES), dtype=np.float64)
 _P50, _P75 = QUANTILES.index(0.5), QUANTILES.index(0.75)
 # p95 of a normal distribution lies so many times as far from its median as p75: 1.645 / 0.674.
 _P95_IN_QUARTILES = 2.44

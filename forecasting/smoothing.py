@@ -9,13 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from statsmodels.tsa.statespace.exponential_smoothing import (  # type: ignore[import-untyped]  # has no types
-    ExponentialSmoothing,
-)
-from statsmodels.tsa.statespace.kalman_filter import (  # type: ignore[import-untyped]  # has no types
-    MEMORY_CONSERVE,
-    MEMORY_NO_PREDICTED_MEAN,
-)
 
 from forecasting.around import FittedAround, fit_around
 from forecasting.history import History
@@ -46,9 +39,6 @@ _CHOSEN_ON_MINUTES = 4 * MINUTES_PER_DAY
 # Where a minute has no season the mean of the hour stands in.
 _LEVEL_MINUTES = 60
 
-# The filter keeps the expected states alone: keeping all its results takes 1.4 to 1.7 times as long.
-_KEPT = MEMORY_CONSERVE & ~MEMORY_NO_PREDICTED_MEAN
-
 # Filtering at a forecast starts so far back: with the slowest level 0.97 ** 600 of the first minute is left.
 _FILTER_MINUTES = 600
 
@@ -67,7 +57,13 @@ class Smoothing:
 
         The first value has to be known.
         """
-        model = ExponentialSmoothing(
+        # Loading it takes a second of processor time, which a process that fits nothing does without.
+        from statsmodels.tsa.statespace import (  # type: ignore[import-untyped]  # noqa: PLC0415  # has no types
+            exponential_smoothing,
+            kalman_filter,
+        )
+
+        model = exponential_smoothing.ExponentialSmoothing(
             values,
             trend=True,
             damped_trend=True,
@@ -79,7 +75,9 @@ class Smoothing:
         # States do not depend on the variance of surprises; 1.0 holds for a load without any, too.
         model.update(np.array([self.level, self.trend, self.damping, 1.0]))
         # State 0 is the surprise of the minute itself, whose expectation is 0.
-        states: FloatArray = model.ssm.filter(conserve_memory=_KEPT).predicted_state[1:, 1:]
+        # The filter keeps the expected states alone: keeping all its results takes 1.4 to 1.7 times as long.
+        kept = kalman_filter.MEMORY_CONSERVE & ~kalman_filter.MEMORY_NO_PREDICTED_MEAN
+        states: FloatArray = model.ssm.filter(conserve_memory=kept).predicted_state[1:, 1:]
         return states
 
     def centre(self, ahead: Ahead) -> FloatArray:

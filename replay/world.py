@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from forecasting.units import FloatArray
 
@@ -197,7 +197,7 @@ class World:
         array([0.25, 0.25, 0.25, 0.25])
         """
         levels = (np.arange(self.partitions) + 0.5) / self.partitions
-        weights = np.exp(self.partition_skew * norm.ppf(levels))
+        weights = np.exp(self.partition_skew * ndtri(levels))
         dealt = np.random.default_rng(self.partitions).permutation(weights)
         shares: FloatArray = dealt / dealt.sum()
         if self.hot_partition_share is not None and self.partitions > 1:
