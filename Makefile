@@ -54,6 +54,7 @@ SLOW_TESTS := slow-tests '$(BIN)/pytest -q -n 2 -m "slow and not alone and not (
 LIVE_TESTS := \
 	--live live-tests '$(QUICK) $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "($(LIVE)) and not alone" --durations=15' \
 	--live timed-tests '$(QUICK) $(BIN)/pytest -q -m "($(LIVE)) and alone" --durations=15'
+ARCHIVE := --along spark-classes '$(MAKE) --no-print-directory $(CLASSES)'
 PARTS := --beside parts 'PYTHONPATH=. $(BIN)/python scripts/build_parts.py'
 
 lint: $(READY) ## formatting, ruff, import contracts, mypy --strict
@@ -65,8 +66,8 @@ $(CLASSES): $(READY) scripts/spark_classes.py
 check: $(READY) ## lint, the site of docs/ and the fast tests, before each commit
 	@$(STEPS) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS)
 
-test: $(READY) $(CLASSES) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
-	@$(STEPS) $(PARTS) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS) $(LIMITED_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
+test: $(READY) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
+	@$(STEPS) $(PARTS) $(ARCHIVE) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS) $(LIMITED_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience
 	@$(STEPS) $(LOOPS) $(FAST_TESTS)

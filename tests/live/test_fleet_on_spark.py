@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
@@ -26,6 +28,7 @@ from tests.live.harness.spark_cluster import SparkCluster, spark_cluster, submit
 
 pytestmark = pytest.mark.spark
 
+Answer = TypeVar("Answer")
 Lagcast = Callable[..., tuple[int, str, str]]
 # So many groups that a run on the cluster takes some seconds.
 COPIES = 2
@@ -58,14 +61,14 @@ def words_of(features: Path, now: datetime, *words: str) -> tuple[object, ...]:
 
 
 def run_and_lose_a_machine(
-    cluster: SparkCluster, lagcast: Lagcast, features: Path, now: datetime, *, version: int
-) -> tuple[int, str, str]:
+    cluster: SparkCluster, run_on_spark: Callable[[], Answer], features: Path, *, version: int
+) -> Answer:
     """A run that loses its oldest executor, with worker and Python, when the second pass has begun.
 
     It has written, and holds opened groups; the machines that are left make all of it.
     """
     with ThreadPoolExecutor(max_workers=1) as beside:
-        run = beside.submit(lagcast, *words_of(features, now, "--on-spark", "--master", cluster.master))
+        run = beside.submit(run_on_spark)
         unfinished = features / FOLDER / ".unfinished"
         wait_until(lambda: run.done() or any(unfinished.glob("version/**/*.parquet")), seconds=600.0)
         cluster.lose_a_machine()
@@ -78,12 +81,21 @@ def run_and_lose_a_machine(
 def test_two_runs_are_those_of_one_process_though_a_machine_is_lost_in_each(
     lagcast_process: Lagcast, features: Path, cluster: SparkCluster
 ) -> None:
-    """Every byte of the output is equal, and the loss of a machine in the middle of the job has cost nothing."""
-    first = lagcast_process(*words_of(features, FIRST_AT))
-    assert run_and_lose_a_machine(cluster, lagcast_process, features, FIRST_AT, version=1)[:2] == first[:2]
+    """Every byte of the output is equal, and the loss of a machine in the middle of the job has cost nothing.
+
+    The first run is submitted by spark-submit, the second one is the command's own.
+    """
+    first, out = lagcast_process(*words_of(features, FIRST_AT)), features.parent / "decisions.json"
+    # Without a file they would be mixed with messages: spark-submit prints a program's stderr to its own stdout.
+    words = words_of(features, FIRST_AT, "--on-spark", "--output-file", str(out))
+    submitted = partial(submit, cluster, Path(cli.main.__file__), *words)
+    done = run_and_lose_a_machine(cluster, submitted, features, version=1)
+    assert (done.returncode, out.read_text()) == first[:2], done.stdout[-2000:]
+
     add_copies(features, FIRST_AT, SECOND_AT)
     second = lagcast_process(*words_of(features, SECOND_AT))
-    assert run_and_lose_a_machine(cluster, lagcast_process, features, SECOND_AT, version=2)[:2] == second[:2]
+    own = partial(lagcast_process, *words_of(features, SECOND_AT, "--on-spark", "--master", cluster.master))
+    assert run_and_lose_a_machine(cluster, own, features, version=2)[:2] == second[:2]
     groups = {document["group_id"] for document in json.loads(second[1])}
     assert len(groups) == COPIES * len(DECIDED) + COPIES - 1  # the group `off` is off, its copies are not
 
@@ -175,14 +187,3 @@ def steady_samples(group: str, after: datetime, until: datetime) -> list[OffsetS
         )
         for second in offsets
     ]
-
-
-def test_spark_submit_runs_the_same_command(lagcast_process: Lagcast, features: Path, cluster: SparkCluster) -> None:
-    """The program of the command, submitted to the cluster, writes the same documents."""
-    out = features.parent / "decisions.json"
-    # Without a file they would be mixed with messages: spark-submit prints a program's stderr to its own stdout.
-    done = submit(
-        cluster, Path(cli.main.__file__), *words_of(features, FIRST_AT, "--on-spark", "--output-file", str(out))
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert out.read_text() == lagcast_process(*words_of(features, FIRST_AT))[1]
