@@ -10,6 +10,11 @@ if ! getent passwd "$(id -u)" >/dev/null; then
     export NSS_WRAPPER_PASSWD="$names/passwd" NSS_WRAPPER_GROUP=/etc/group
 fi
 
+# numba reads machine code from a folder only where it can write to it, too.
+if [ -d /opt/lagcast/loops ] && [ ! -e "${NUMBA_CACHE_DIR:=/tmp/numba}" ]; then
+    cp -R /opt/lagcast/loops "$NUMBA_CACHE_DIR"
+fi
+
 case "${1:-}" in
     driver)
         shift

@@ -42,6 +42,19 @@ def test_the_demo_runs_with_spark_and_without_a_network(images: Images) -> None:
     assert "lagcast" in [policy["policy"] for policy in result["policies"]]
 
 
+def test_loops_are_machine_code_already(images: Images, shared: Path) -> None:
+    """Decisions of another process, by a user who may not write to the image, compile none of them."""
+    (shared / "compile_loops.py").write_text((ROOT / "scripts" / "compile_loops.py").read_text())
+    listed = "find $NUMBA_CACHE_DIR -type f | sort"
+    words = ("sh", "-c", f"{listed}; echo; python /decide.py; {listed}")
+    volume = "--volume=/shared/compile_loops.py:/decide.py:ro"
+    command = images.command("lagcast", *words, user=DRAWN_USER, network="none", options=[volume])
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    before, after = done.stdout.split("\n\n")
+    assert before.strip() == after.strip()
+    assert before.count(".nbc") >= 10
+
+
 def test_serve_decides_and_writes_to_its_state_alone(images: Images, shared: Path) -> None:
     """It is alive, recommends for a group, keeps that in the state folder, and ends at a SIGTERM."""
     now = read_clock()
