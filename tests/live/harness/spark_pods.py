@@ -126,7 +126,9 @@ class Application:
             self._settle(conf / "spark.properties", places)
         words = [mapped(word, places).replace(_PACKAGES, str(_ROOT)) for word in container["args"]]
         variables = {each["name"]: mapped(_value(each, pod), places) for each in container["env"]}
-        environment = os.environ | _spark() | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(_ROOT)} | variables
+        environment = os.environ | _spark() | {"PYTHONPATH": str(_ROOT)} | variables
+        # The image's own, which is no path of a volume even where this checkout is below one's.
+        environment["PYSPARK_PYTHON"] = sys.executable
         return ["bash", str(_ROOT / "deploy" / "entrypoint.sh"), *words], environment
 
     def _volume(self, volume: dict[str, Any], pod: Pod) -> Path:
