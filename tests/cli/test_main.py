@@ -89,6 +89,16 @@ def test_packages_of_statistics_are_loaded_by_the_first_fit() -> None:
     assert {"pandas", "sklearn", "statsmodels"}.isdisjoint(packages_after("recommender.run"))
 
 
+def test_a_process_that_lasts_loads_them_after_its_first_cycle() -> None:
+    """No later cycle is delayed by that, and none adds 140 MB to a process that has run for days."""
+    program = (
+        "import sys; from cli.service import _ready_for_fits; instants = _ready_for_fits(iter('abc'));"
+        "print(*[(instant, 'sklearn' in sys.modules and 'statsmodels' in sys.modules) for instant in instants])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "('a', False) ('b', True) ('c', True)\n"
+
+
 def test_help_imports_nothing_heavy() -> None:
     """`--help` loads no Spark, no numpy and no web framework, which keeps it under 0.3 s."""
     began = resource.getrusage(resource.RUSAGE_CHILDREN)
