@@ -172,8 +172,8 @@ def request_of(settings: Settings, scaler: Scaler) -> GroupRequest:
     """
     below = settings.group(scaler.group)
     keys = {name: getattr(below, name) for name in below.model_fields_set} | dict(scaler.group_keys)
-    if "scale_to_zero" in scaler.group_keys:
-        keys["scale_to_zero"] = below.scale_to_zero.model_dump() | scaler.group_keys["scale_to_zero"]
+    if isinstance(own := scaler.group_keys.get("scale_to_zero"), Mapping):
+        keys["scale_to_zero"] = below.scale_to_zero.model_dump() | dict(own)
     overruled = None
     decision = asdict(settings.decision) | dict(scaler.decision_keys)
     try:

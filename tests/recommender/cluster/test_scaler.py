@@ -228,6 +228,7 @@ def test_a_hold_ends_to_the_second() -> None:
         ({"windows": [{"schedule": "0 22 * * 5"}]}, "durationSeconds"),
         ({"minReplicas": 0}, "minReplicas is 0 and scaleToZero.enabled is not true; set 1 or more"),
         ({"scaleToZero": {"idleSeconds": 5}}, "scaleToZero.idleSeconds is 5; input should be greater than or equal"),
+        ({"scaleToZero": None}, "scaleToZero is None; input should be a valid dictionary"),
     ],
 )
 def test_a_bad_object_gets_one_sentence_with_its_field_names(spec: dict[str, Any], sentence: str) -> None:
