@@ -10,9 +10,9 @@ if ! getent passwd "$(id -u)" >/dev/null; then
     export NSS_WRAPPER_PASSWD="$names/passwd" NSS_WRAPPER_GROUP=/etc/group
 fi
 
-# numba reads machine code from a folder only where it can write to it, too.
-if [ -d /opt/lagcast/loops ] && [ ! -e "${NUMBA_CACHE_DIR:=/tmp/numba}" ]; then
-    cp -R /opt/lagcast/loops "$NUMBA_CACHE_DIR"
+# numba reads machine code from a folder only where it can write to it, too. Without a copy it compiles, as without this.
+if [ -d /opt/lagcast/loops ] && [ -n "${NUMBA_CACHE_DIR:-}" ] && [ ! -e "$NUMBA_CACHE_DIR" ]; then
+    cp -R /opt/lagcast/loops "$NUMBA_CACHE_DIR" || true
 fi
 
 case "${1:-}" in
