@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forecasting.packing import pack, unpack
 from forecasting.units import FloatArray, read_only
 
 MINUTE_SECONDS = 60
@@ -150,22 +151,49 @@ class History:
         )
 
 
-class PackedHistory(NamedTuple):
-    """A `History` as it is kept: its series in half the memory, to 6e-8 of each value. Read-only, for any thread.
+# Half a day: a day is shortened no better, and what is not packed yet takes twice as much.
+_PART_MINUTES = 720
 
-    Shapes: `produced` (1, minutes) and `others` (5, minutes), the series in the order of their fields.
+
+class PackedSeries(NamedTuple):
+    """Some series of minutes as they are kept. Read-only, for any thread.
+
+    Shapes: `newest` (series, minutes); before it lie `parts` of `_PART_MINUTES` each, packed, the oldest first. Of the
+    oldest minutes so many as are `left_out` are not kept any longer.
+    """
+
+    parts: tuple[bytes, ...]
+    newest: NDArray[np.float32]
+    left_out: int
+
+    def unpacked(self) -> FloatArray:
+        """(series, minutes)."""
+        series, minutes = self.newest.shape
+        before = len(self.parts) * _PART_MINUTES
+        values = np.empty((series, before + minutes))
+        for place, part in enumerate(self.parts):
+            of_part = unpack(part, dtype=np.float32, shape=(series, _PART_MINUTES))
+            values[:, place * _PART_MINUTES : (place + 1) * _PART_MINUTES] = of_part
+        values[:, before:] = self.newest
+        return values[:, self.left_out :]
+
+
+class PackedHistory(NamedTuple):
+    """A `History` as it is kept, to 6e-8 of each value, in 0.2 MB where it has four weeks. Read-only, for any thread.
+
+    Shapes: `produced` has one series and `others` five, in the order of their fields.
     """
 
     cluster: str
     group: str
     end_at: datetime
-    produced: NDArray[np.float32]
-    others: NDArray[np.float32]
+    produced: PackedSeries
+    others: PackedSeries
     recent: tuple[GroupInterval, ...]
 
     def unpacked(self) -> History:
-        """The history, for which 0.9 MB are copied where it has four weeks."""
-        (produce,), others = self.produced.astype(np.float64), self.others.astype(np.float64)
+        """The history, for which 0.8 MB are filled where it has four weeks, in 1 ms."""
+        (produce,), others = self.produced.unpacked(), self.others.unpacked()
         consume, lag, members, in_rebalance, busy = map(read_only, others)
         return History(
             cluster=self.cluster,
@@ -185,8 +213,6 @@ class PackedHistory(NamedTuple):
 PRODUCE_MINUTES, OTHER_MINUTES = 28 * 1440, 8 * 1440
 _OTHERS = ("consume", "lag", "members", "in_rebalance", "busy")
 _RECENT_SECONDS = 900
-# Room beyond the length kept: the window of a full buffer moves four times a day.
-_SPARE_MINUTES = 360
 
 
 class HistoryBuffer:
@@ -223,7 +249,7 @@ class HistoryBuffer:
         for series, of_series in ((self._produced, past.values[:1]), (self._others, past.values[1:])):
             dense = np.full((len(of_series), last - first + 1), np.nan, np.float32)
             dense[:, past.ends - first] = of_series
-            series.begin(dense)
+            series.extend(dense)
         self._last_minute = last
 
     def append(self, row: GroupInterval) -> None:
@@ -246,7 +272,7 @@ class HistoryBuffer:
         return None if packed is None else packed.unpacked()
 
     def packed(self) -> PackedHistory | None:
-        """The same for keeping: views of what is kept here, so that it copies nothing."""
+        """The same for keeping: what is kept here anyway, so that it copies nothing."""
         if self._last_minute is None:
             return None
         return PackedHistory(
@@ -292,40 +318,51 @@ class _Series:
 
     def __init__(self, series: int, *, most: int) -> None:
         self._most = most
-        # Grows with the known minutes: 0.39 MB in all for four weeks, and most of a thousand groups may be an hour old.
-        self._values = np.empty((series, 0), np.float32)
+        self._parts: tuple[bytes, ...] = ()
+        # Grows with the known minutes: most of a thousand groups may be an hour old.
+        self._newest = np.empty((series, 0), np.float32)
         self._filled = 0
 
     @property
-    def known(self) -> NDArray[np.float32]:
-        """(series, minutes), read-only."""
-        values = self._values[:, max(0, self._filled - self._most) : self._filled]
-        values.setflags(write=False)
-        return values
+    def known(self) -> PackedSeries:
+        """The minutes that are kept; it stays as it is while others are added."""
+        newest = self._newest[:, : self._filled]
+        newest.setflags(write=False)
+        return PackedSeries(self._parts, newest, max(0, self._minutes - self._most))
 
-    def begin(self, values: NDArray[np.float32]) -> None:
-        """Take these minutes (series, minutes) as the first ones."""
-        self._values = values[:, -self._most :].copy()
-        self._filled = self._values.shape[1]
+    def extend(self, values: NDArray[np.float32]) -> None:
+        """Add these minutes (series, minutes)."""
+        if values.shape[1] >= self._most:
+            values, self._parts, self._filled = values[:, -self._most :], (), 0
+            self._newest = self._newest[:, :0]
+        while values.shape[1]:
+            taken = values[:, : _PART_MINUTES - self._filled]
+            self._take(taken)
+            values = values[:, taken.shape[1] :]
+        self._parts = self._parts[max(0, self._minutes - self._most) // _PART_MINUTES :]
 
     def append(self, values: Sequence[float], *, gap: int) -> None:
         """Add a minute after so many of which nothing is known."""
-        if gap >= self._most:  # a new array, because callers may hold a view of this one
-            self._values = np.empty((len(self._values), 0), np.float32)
-            self._filled, gap = 0, self._most - 1
-        if self._filled + gap + 1 > self._values.shape[1]:
-            self._make_room(gap + 1)
-        self._filled += gap
-        self._values[:, self._filled] = values
-        self._filled += 1
+        if gap:
+            self.extend(np.full((len(values), min(gap, self._most)), np.nan, np.float32))
+        self.extend(np.array(values, np.float32)[:, None])
 
-    def _make_room(self, minutes: int) -> None:
-        """Copy the part that is still needed to a larger array; callers keep their views of the old one."""
-        kept = min(self._filled, self._most - minutes)
-        room = min(2 * (kept + minutes), self._most + _SPARE_MINUTES)
-        values = np.full((len(self._values), room), np.nan, np.float32)
-        values[:, :kept] = self._values[:, self._filled - kept : self._filled]
-        self._values, self._filled = values, kept
+    @property
+    def _minutes(self) -> int:
+        return len(self._parts) * _PART_MINUTES + self._filled
+
+    def _take(self, values: NDArray[np.float32]) -> None:
+        """Add minutes for which there is room before the next part is full; callers keep their views of arrays."""
+        filled = self._filled + values.shape[1]
+        if filled > self._newest.shape[1]:
+            newest = np.empty((len(values), min(2 * filled, _PART_MINUTES)), np.float32)
+            newest[:, : self._filled] = self._newest[:, : self._filled]
+            self._newest = newest
+        self._newest[:, self._filled : filled] = values
+        self._filled = filled
+        if filled == _PART_MINUTES:
+            self._parts += (pack(self._newest),)
+            self._newest, self._filled = self._newest[:, :0].copy(), 0
 
 
 def _minute_ending(instant: datetime) -> int:

@@ -6,7 +6,7 @@ from datetime import datetime
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
-from forecasting.history import PackedHistory
+from forecasting.history import History, PackedHistory
 from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold
@@ -32,10 +32,10 @@ class DecisionInputs:
     fallback_replicas: int | None = None
     track_record: TrackRecord | None = None
 
-    def decide(self, *, sensitivity: SensitivityOf = "none") -> Decision:
-        """The decision from these inputs: the same at each call."""
+    def decide(self, *, sensitivity: SensitivityOf = "none", history: History | None = None) -> Decision:
+        """The decision from these inputs: the same at each call. `history` saves unpacking it again."""
         return recommend(
-            self.history.unpacked(),
+            self.history.unpacked() if history is None else history,
             self.forecast,
             self.profile,
             self.settings,

@@ -51,15 +51,20 @@ class ForecastSource:
         self._proven_at: datetime | None = None
         self._latest: tuple[datetime, Forecasts] | None = None
 
+    def latest(self, end_at: datetime) -> Forecasts | None:
+        """The last forecasts if they are of a history that ends then: rows come four times as often as minutes."""
+        return self._latest[1] if self._latest is not None and self._latest[0] == end_at else None
+
     def forecasts(self, history: History, *, may_refit: bool = True) -> Forecasts:
         """The next horizon in minutes; of a history that ends as the one before does, the same as before.
 
-        Forecasts depend on whole minutes, and rows come four times as often. Where it may not, the next fit and the
-        next proof are put off, for as long again at most.
+        Where it may not, the next fit and the next proof are put off, for as long again at most.
         """
-        if self._latest is None or self._latest[0] != history.end_at:
-            self._latest = history.end_at, self._made(history, put_off=not may_refit)
-        return self._latest[1]
+        known = self.latest(history.end_at)
+        if known is None:
+            known = self._made(history, put_off=not may_refit)
+            self._latest = history.end_at, known
+        return known
 
     def _made(self, history: History, *, put_off: bool) -> Forecasts:
         if isinstance(self._fitted, Refusal) or _is_due(history, self._fitted_at, REFIT_AFTER, put_off=put_off):

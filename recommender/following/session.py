@@ -256,10 +256,11 @@ class Session:
 
     def forecast(self, now: datetime, *, may_refit: bool = True) -> Forecasts:
         """The forecasts of the produce rate, for `decide`; or refusals. A fit that is due is put off if it may not."""
-        history = self._buffer.history()
-        if history is None:
+        packed = self._buffer.packed()
+        if packed is None:
             return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
-        return self._forecasts.forecasts(history, may_refit=may_refit)
+        latest = self._forecasts.latest(packed.end_at)
+        return self._forecasts.forecasts(packed.unpacked(), may_refit=may_refit) if latest is None else latest
 
     @property
     def fits(self) -> int:
@@ -299,7 +300,7 @@ class Session:
                 cluster_seen_at=self._cluster_seen_at,
             ),
         )
-        decision = inputs.decide(sensitivity=sensitivity)
+        decision = inputs.decide(sensitivity=sensitivity, history=history)
         if experts is not None and isinstance(decision, Recommendation):
             for planner, forecast in zip(PLANNERS, forecasts, strict=True):
                 experts.plan(

@@ -12,7 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forecasting.columns import GROUP_INTERVALS
-from forecasting.history import GroupInterval, HistoryBuffer, IntervalArrays, intervals_from_columns, minutes_of
+from forecasting.history import (
+    GroupInterval,
+    HistoryBuffer,
+    IntervalArrays,
+    Minutes,
+    intervals_from_columns,
+    minutes_of,
+)
 from forecasting.units import FloatArray
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -241,7 +248,7 @@ def test_a_history_begins_once() -> None:
 
 
 def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
-    """Two hundred groups of an hour each: 2 MB, of the 180 that four weeks of each would take."""
+    """Two hundred groups of an hour each: 2 MB, of the 40 that four weeks of each would take."""
     tracemalloc.start()
     buffers = [HistoryBuffer("c", "orders") for _ in range(200)]
     for buffer in buffers:
@@ -252,16 +259,42 @@ def test_an_hour_of_history_takes_the_room_of_an_hour() -> None:
     assert held < 5_000_000
 
 
-def test_four_weeks_of_history_take_0_4_megabytes() -> None:
-    """What is packed for keeping holds nothing else than what is kept anyway."""
+def test_four_weeks_of_a_noisy_load_take_0_2_megabytes() -> None:
+    """Where no rate is like another one; what is packed for keeping holds nothing else than what is kept anyway."""
+    minutes = 30 * 1440
+    rates = np.random.default_rng(7).lognormal(8.0, 0.1, minutes)
     buffer = HistoryBuffer("c", "orders")
-    for minute in range(1, 30 * 1440, 60):  # an hour apart: what lies between is NaN, and takes the same room
-        buffer.append(row(60 * minute, 1.0, interval_seconds=60))
+    buffer.begin(Minutes(np.arange(minutes), np.stack([rates] * 3 + [np.full(minutes, 2.0)] * 3).astype(np.float32)))
     packed = buffer.packed()
     assert packed is not None
-    kept = [packed.produced.base, packed.others.base]
-    assert packed.produced.shape[1] == 28 * 1440
-    assert sum(each.nbytes for each in kept if each is not None) in range(350_000, 420_000)
+    assert packed.unpacked().minutes == 28 * 1440
+    kept = [sum(map(len, each.parts)) + each.newest.nbytes for each in (packed.produced, packed.others)]
+    assert sum(kept) in range(150_000, 220_000)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    steps=st.lists(st.one_of(st.integers(1, 1500), st.integers(700, 740)), min_size=1, max_size=12),
+    most=st.one_of(st.integers(1, 3000), st.sampled_from([719, 720, 721, 1440])),
+)
+@example([1] * 5 + [714, 1, 1], 720)
+def test_what_is_packed_comes_back_to_the_last_bit(steps: list[int], most: int) -> None:
+    """Over the borders of half days, whatever the gaps: the same as the end of a plain list, now and later."""
+    buffer = HistoryBuffer("c", "orders", produce_minutes=4000, other_minutes=most)
+    minutes: list[float] = []
+    given_out = []
+    for step in steps:
+        minutes += [np.nan] * (step - 1 if minutes else 0) + [1.0 / (1 + len(minutes))]
+        at = len(minutes)
+        buffer.append(replace(row(60 * at, 1.0, interval_seconds=60), lag_messages=minutes[-1]))
+        packed = buffer.packed()
+        assert packed is not None
+        given_out.append((packed, np.array(minutes[-most:], dtype=np.float32)))
+    for packed, expected in given_out:
+        lag = packed.unpacked().lag_messages
+        assert lag.size <= most
+        assert ends_alike(lag, expected.astype(np.float64))
+        assert lag.size >= min(expected.size, most)
 
 
 @given(rates=st.lists(st.floats(0.0, 1e12), min_size=1, max_size=30))

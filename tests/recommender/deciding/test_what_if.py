@@ -10,7 +10,7 @@ from cost_model.physics.detected import DetectedPrice
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
 from forecasting.forecast import Forecast
-from forecasting.history import History, PackedHistory
+from forecasting.history import History, PackedHistory, PackedSeries
 from recommender.deciding.context import day_one
 from recommender.deciding.decision import DecisionSettings, priced
 from recommender.deciding.inputs import DecisionInputs
@@ -50,8 +50,8 @@ def packed(history: History) -> PackedHistory:
         cluster=history.cluster,
         group=history.group,
         end_at=history.end_at,
-        produced=history.produce_messages_per_second[None].astype(np.float32),
-        others=np.stack(others).astype(np.float32),
+        produced=PackedSeries((), history.produce_messages_per_second[None].astype(np.float32), 0),
+        others=PackedSeries((), np.stack(others).astype(np.float32), 0),
         recent=history.recent,
     )
 
