@@ -293,7 +293,7 @@ class Experts:
         if self._estimates_changed():
             self._replay()
         else:
-            self._play(self._rows.table[-1:], self._since)
+            self._play(self._rows.newest, self._since)
         if is_advised:
             self._count_regret(newest, late)
 
@@ -472,7 +472,7 @@ class Experts:
         if self._followed is None and planner == self._planner:
             return
         place, backlog = requested(self._beside, planner), float(self._beside.backlog[planner].sum())
-        rate = float(self._rows.table["rate"][-1]) if self._rows else 0.0
+        rate = float(self._rows.newest["rate"].sum())  # 0.0 before the first row
         enough = rate <= self._capacity * float(self._tables.carried[place]) and backlog <= self._limit * rate
         if enough and self._since_plans_seconds[planner] < PLANS_EVERY_SECONDS:
             return

@@ -1,9 +1,9 @@
 """The account of who is followed is kept: whoever goes on with it goes on as if there had been no restart."""
 
+import tracemalloc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -122,9 +122,7 @@ def test_p18_who_goes_on_with_a_kept_account_goes_on_as_the_one_before(
 @given(days=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 90)), max_size=12), before=st.integers(0, 200))
 def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple[int, int]], before: int) -> None:
     """As a list of them would: any number of rows in a slot, slots without rows, rows without plans first."""
-    # Room for few, so that rows move, and need more of it.
-    with patch("recommender.following.kept_account._ROWS_OF_A_DAY", 0):
-        rows = CountedRows()
+    rows = CountedRows()
     known, slot, count = list[CountedRow](), 1_964_000, 0
     for gap, in_slot in days:
         slot += gap
@@ -137,6 +135,7 @@ def test_rows_are_remembered_in_order_and_forgotten_by_the_slot(days: list[tuple
         known = [each for each in known if each.slot > slot - 2]
     assert len(rows) == len(known)
     assert rows.table.tolist() == known
+    assert rows.newest.tolist() == known[-1:]
     assert rows.without_plans() == sum(not each.decided for each in known)
     for one in range(slot - 3, slot + 1):
         assert rows.decided_in(one) == tuple(each for each in known if each.decided and each.slot == one)
@@ -153,15 +152,17 @@ def test_rates_and_costs_of_a_row_are_remembered_to_a_ten_millionth(rate: float,
     assert again.decided_in(1_964_000) == (found,)
 
 
-def test_a_day_of_rows_needs_no_more_memory_than_the_first_one() -> None:
-    """Three days of rows each 15 s stay in the table that the first one was put into."""
-    rows = CountedRows()
-    table = rows.table.base
-    for place in range(3 * DAY_OF_ROWS):
-        rows.append(CountedRow(15.0, 1.0, -1, 120.0, 0.0, 1_964_000 + place // 60, decided=True))
+def test_a_day_of_rows_takes_50_kilobytes() -> None:
+    """After three days of them, each 15 s, with rates of which none is like another one."""
+    rows, rates = CountedRows(), np.random.default_rng(7).lognormal(8.0, 0.1, 3 * DAY_OF_ROWS)
+    tracemalloc.start()
+    for place, rate in enumerate(rates.tolist()):
+        rows.append(CountedRow(15.0, rate, -1, 120.0, 0.0, 1_964_000 + place // 60, decided=True))
         rows.forget(1_964_000 + place // 60 - SLOTS)
-    assert rows.table.base is table
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert len(rows) == SLOTS * 60
+    assert held < 50_000
 
 
 def test_only_what_has_changed_is_given_to_be_kept() -> None:
