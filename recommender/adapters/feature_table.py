@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
+from sys import intern
 from typing import Any, TypeVar
 
 import numpy as np
@@ -494,9 +495,7 @@ def _tells(table: pa.Table) -> NDArray[np.bool_]:
     tells = np.zeros(table.num_rows, dtype=np.bool_)
     tells[0] = True
     for name in _TOLD:
-        values = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-        tells[1:] |= np.diff(codes.indices.to_numpy()) != 0
+        tells[1:] |= np.diff(_encoded(table[name]).indices.to_numpy()) != 0
     return tells
 
 
@@ -515,9 +514,25 @@ def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[NDArr
 def rows_of(table: pa.Table) -> list[GroupInterval]:
     """Row objects from whole columns, in their order; of columns that were not read nothing is known."""
     read = set(table.column_names)
-    columns = {name: table[name].to_pylist() if name in read else [None] * table.num_rows for name in _NAMES}
+    columns = {name: _values(table[name]) if name in read else [None] * table.num_rows for name in _NAMES}
     columns["interval_end_at"] = [_instant(us) for us in table["interval_end_at"].cast(pa.int64()).to_pylist()]
     return intervals_from_columns(columns)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column, of which equal strings are one object: a row has nine, of 60 B each."""
+    if not pa.types.is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    encoded = _encoded(column)
+    known = [None if each is None else intern(each) for each in encoded.dictionary.to_pylist()]
+    return [known[place] for place in encoded.indices.to_numpy().tolist()]
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The values as places among those that differ, of which null is one."""
+    values = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _instant(microseconds: int) -> datetime:
