@@ -65,8 +65,8 @@ def history_from_rows(rows: pd.DataFrame, *, until: datetime | None = None) -> H
     It ends at `until`, a whole minute, and uses no later rows; where None, at the newest row.
     Errors: those of `fit_group`.
     """
-    groups = set(zip(rows["cluster"], rows["group"], strict=True))
-    lengths = sorted({int(seconds) for seconds in rows["interval_seconds"]})
+    groups = list(rows[["cluster", "group"]].drop_duplicates().itertuples(index=False, name=None))
+    lengths = sorted(rows["interval_seconds"].unique().tolist())
     if len(groups) != 1 or lengths != [MINUTE_SECONDS]:
         message = f"rows of one group with an interval of 60 s are needed; got groups {sorted(groups)}, {lengths} s"
         raise ValueError(message)
