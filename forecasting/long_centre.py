@@ -9,8 +9,8 @@ from forecasting.long_season import LongSeason
 from forecasting.slots import SLOTS_PER_DAY, SLOTS_PER_WEEK, SlotSeries, row_medians
 from forecasting.units import FloatArray, IntArray
 
-# Four weeks are read: three whole ones and the newest days, whose level they are raised to.
-_WEEKS_BEFORE = 3
+# Four weeks are read: the newest days, and the three whole weeks before, which are raised to their level.
+_BACK: IntArray = SLOTS_PER_WEEK * np.arange(1, 4)
 # Days that measure how far the level now lies from that of a week before; one odd day of three is outvoted.
 _LEVEL_DAYS = 3
 
@@ -29,36 +29,32 @@ class LongCentre:
     origin: int
     season: LongSeason
     holidays: frozenset[int]
-    raises: tuple[float, ...]
+    raises: FloatArray
 
     @classmethod
     def at(cls, series: SlotSeries, origin: int, *, weekly: bool, holidays: frozenset[int]) -> Self:
         """The season of the slots up to `origin` alone; `holidays` are days (UTC) counted from 1970."""
         newest = np.arange(max(0, origin + 1 - _LEVEL_DAYS * SLOTS_PER_DAY), origin + 1)
-        raises = []
-        for back in range(SLOTS_PER_WEEK, (_WEEKS_BEFORE + 1) * SLOTS_PER_WEEK, SLOTS_PER_WEEK):
-            paired = newest[newest >= back]
-            raised = series.values[paired] - series.values[paired - back]
-            raised = raised[np.isfinite(raised)]
-            raises.append(float(np.median(raised)) if len(raised) else float("nan"))
+        before = newest - _BACK[:, None]
+        earlier = np.where(before >= 0, series.values[np.maximum(before, 0)], np.nan)
         return cls(
             series=series,
             origin=origin,
             season=LongSeason.at(series, origin, weekly=weekly, holidays=holidays),
             holidays=holidays,
-            raises=tuple(raises),
+            raises=row_medians(series.values[newest] - earlier),
         )
 
     def path(self, steps: IntArray) -> FloatArray:
         """Logarithms at these steps after the origin; steps up to 0 are the slots that led to it."""
         at = self.origin + steps
         is_holiday = self._is_holiday(at)
-        parts = [self.season.centre(steps, is_holiday=is_holiday.astype(np.float64))]
-        for week, raised in enumerate(self.raises):
-            before = at - SLOTS_PER_WEEK * (np.maximum(-(-steps // SLOTS_PER_WEEK), 1) + week)
-            usable = (before >= 0) & ~is_holiday & ~self._is_holiday(before)
-            parts.append(np.where(usable, self.series.values[np.maximum(before, 0)] + raised, np.nan))
-        return row_medians(np.stack(parts, axis=1))
+        centre = self.season.centre(steps, is_holiday=is_holiday.astype(np.float64))
+        weeks_ahead = np.maximum(-(-steps // SLOTS_PER_WEEK), 1) - 1
+        before = (at - SLOTS_PER_WEEK * weeks_ahead)[:, None] - _BACK
+        usable = (before >= 0) & ~is_holiday[:, None] & ~self._is_holiday(before)
+        earlier = np.where(usable, self.series.values[np.maximum(before, 0)] + self.raises, np.nan)
+        return row_medians(np.concatenate([centre[:, None], earlier], axis=1))
 
     def _is_holiday(self, at: IntArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         return np.isin(self.series.days(at), list(self.holidays))

@@ -11,7 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from forecasting.slots import FIT_DAYS, SLOTS_PER_DAY, SlotSeries, row_medians, weighted_median
+from forecasting.compiled import compiled
+from forecasting.slots import FIT_DAYS, SLOTS_PER_DAY, SlotSeries, median, row_medians, weighted_median
 from forecasting.units import FloatArray, IntArray
 
 # A day's weight in the shape of days: half of it after ten days.
@@ -33,7 +34,8 @@ _DEVIATION_OF_MEDIAN = 1.48
 _SIZE_OF_DAILY = 2.0
 # The weekday's effect is a mean over 55 minutes: two to four weeks are too few to distinguish five minutes.
 _HALF_WINDOW = 5
-_SUNDAY = 6
+# 4 January 1970, counted from 1970.
+_A_SUNDAY = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,9 @@ class LongSeason:
     def at(cls, series: SlotSeries, origin: int, *, weekly: bool, holidays: frozenset[int] = frozenset()) -> Self:
         """The season from the slots up to `origin` alone; `holidays` are days (UTC) counted from 1970."""
         rows = _rows(series.values, origin)
-        slots = origin + 1 - SLOTS_PER_DAY * (1 + np.arange(len(rows)))[:, None] + np.arange(SLOTS_PER_DAY)
-        days = series.days(slots)
-        is_holiday = np.isin(days, list(holidays))
+        newest_days = series.days(origin + 1 + np.arange(-SLOTS_PER_DAY, 0))
+        back = np.arange(len(rows))[:, None]
+        is_holiday = np.isin(newest_days - back, list(holidays))
         # Of an hour that was only seen on holidays, these are the usual days.
         is_holiday &= (np.isfinite(rows) & ~is_holiday).any(axis=0)
         usual = np.where(is_holiday, np.nan, rows)
@@ -74,9 +76,10 @@ class LongSeason:
         level = float(weighted_median(newest, _LEVEL_WEIGHTS[: len(newest)])[0])
         odd = usual - levels[:, None] - day
         week = weekday_levels[:, None] + (_weekday_shapes(odd) if weekly else np.zeros((_DAYS_PER_WEEK, SLOTS_PER_DAY)))
-        free = is_holiday if is_holiday.any() else np.asarray((days + 3) % _DAYS_PER_WEEK == _SUNDAY)
-        rest = rows - _filled(underlying)[:, None] + growth * ages[:, None] - day
-        free_day = _smooth(weighted_median(np.where(free, rest, np.nan), _SHAPE_WEIGHTS[: len(rows)]))
+        free = is_holiday if is_holiday.any() else (newest_days - _A_SUNDAY) % _DAYS_PER_WEEK == back % _DAYS_PER_WEEK
+        some = np.flatnonzero(free.any(axis=1))
+        rest = rows[some] - _filled(underlying)[some, None] + growth * ages[some, None] - day
+        free_day = _smooth(weighted_median(np.where(free[some], rest, np.nan), _SHAPE_WEIGHTS[some])[None])[0]
         return cls(
             level=level if np.isfinite(level) else float(np.nanmedian(rows)),
             growth=growth,
@@ -110,7 +113,7 @@ def _rows(values: FloatArray, origin: int) -> FloatArray:
     count = min(FIT_DAYS, -(-(origin + 1) // SLOTS_PER_DAY))
     kept = values[max(0, origin + 1 - count * SLOTS_PER_DAY) : origin + 1]
     padded = np.concatenate([np.full(count * SLOTS_PER_DAY - len(kept), np.nan), kept])
-    return padded.reshape(count, SLOTS_PER_DAY)[::-1]
+    return np.ascontiguousarray(padded.reshape(count, SLOTS_PER_DAY)[::-1])
 
 
 def _polished(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -142,11 +145,11 @@ def _growth(levels: FloatArray) -> tuple[float, float]:
     daily = daily[np.isfinite(daily)]
     if len(weekly) < _ENOUGH_PAIRS or len(daily) == 0:
         return 0.0, 0.0
-    by_week, by_day = float(np.median(weekly)), float(np.median(daily))
+    by_week, by_day = median(weekly), median(daily)
     if by_week * by_day <= 0.0:
         return 0.0, 0.0
     # 1.86 = 1.48 (deviation from the median's) x 1.25 (the median's error over the mean's).
-    error = 1.86 * float(np.median(np.abs(weekly - by_week))) / sqrt(len(weekly))
+    error = 1.86 * median(np.abs(weekly - by_week)) / sqrt(len(weekly))
     sure = max(0.0, 1.0 - (error / by_week) ** 2)
     growth = sure * copysign(min(abs(by_week), abs(by_day)), by_week)
     return growth, _DEVIATION_OF_MEDIAN * min(abs(by_week), _SIZE_OF_DAILY * abs(by_day))
@@ -163,29 +166,38 @@ def _weekday_shapes(odd: FloatArray) -> FloatArray:
     """The effect of each weekday on the shape of a day, (7, 288)."""
     weeks = -(-len(odd) // _DAYS_PER_WEEK)
     padded = np.concatenate([odd, np.full((weeks * _DAYS_PER_WEEK - len(odd), SLOTS_PER_DAY), np.nan)])
-    smooth = np.stack([_smooth(row) for row in padded])
-    return _vote(smooth.reshape(weeks, -1)).reshape(_DAYS_PER_WEEK, SLOTS_PER_DAY)
+    return _vote(_smooth(padded).reshape(weeks, -1)).reshape(_DAYS_PER_WEEK, SLOTS_PER_DAY)
 
 
 def _vote(by_week: FloatArray) -> FloatArray:
     """The weighted median of (weeks, columns) and of a vote for 0; 0 where nothing is known."""
-    weights = np.r_[_WEEK_WEIGHTS[: len(by_week)], _WEEK_WEIGHTS[-1]]
+    weights = np.append(_WEEK_WEIGHTS[: len(by_week)], _WEEK_WEIGHTS[-1])
     return weighted_median(np.concatenate([by_week, np.zeros((1, by_week.shape[1]))]), weights)
 
 
-def _smooth(row: FloatArray) -> FloatArray:
-    """Mean of the known values within 25 minutes; NaN where none is."""
-    known = np.isfinite(row)
-    window = np.ones(2 * _HALF_WINDOW + 1)
-    counts = np.convolve(known, window, mode="same")
-    sums = np.convolve(np.where(known, row, 0.0), window, mode="same")
-    return np.where(counts > 0.0, sums / np.maximum(counts, 1.0), np.nan)
+@compiled
+def _smooth(rows: FloatArray) -> FloatArray:
+    """Along each row the mean of the known values within 25 minutes; NaN where none is."""
+    days, slots = rows.shape
+    smooth, counts = np.zeros((days, slots)), np.zeros((days, slots))
+    for day in range(days):
+        for offset in range(-_HALF_WINDOW, _HALF_WINDOW + 1):
+            near = rows[day, max(0, offset) :]
+            sums, known = smooth[day, max(0, -offset) :], counts[day, max(0, -offset) :]
+            for slot in range(slots - abs(offset)):
+                is_known = np.isfinite(near[slot])
+                sums[slot] += near[slot] if is_known else 0.0
+                known[slot] += 1.0 if is_known else 0.0
+        for slot in range(slots):
+            # One by one: as `smooth / counts` it would take 2 s longer to compile.
+            smooth[day, slot] /= counts[day, slot]
+    return smooth
 
 
 def _filled(levels: FloatArray) -> FloatArray:
     """Levels with the median of the known ones where a day's is unknown."""
-    known = levels[np.isfinite(levels)]
-    return np.where(np.isfinite(levels), levels, np.median(known) if len(known) else 0.0)
+    middle = median(levels)
+    return np.where(np.isfinite(levels), levels, middle if np.isfinite(middle) else 0.0)
 
 
 def _scatter(odd: FloatArray) -> FloatArray:
@@ -195,5 +207,5 @@ def _scatter(odd: FloatArray) -> FloatArray:
     total = float(distance[known].mean()) if known.any() else 0.0
     counts = known.sum(axis=0)
     means = np.where(counts > 0, np.where(known, distance, 0.0).sum(axis=0) / np.maximum(counts, 1), total)
-    scatter: FloatArray = 0.5 * (_smooth(means) + total)
+    scatter: FloatArray = 0.5 * (_smooth(means[None])[0] + total)
     return scatter

@@ -13,9 +13,9 @@ from spark_features.schema import spark_schema
 FLEET_INTERVAL_SECONDS = 60
 
 
-# So many minutes are one task: 20 groups of 28 days, whose fits take 1.6 s each. That half a minute is what the loss of
-# a worker costs for each of its cores; 10,000 groups are 500 tasks. Of groups with less history, which take less, more
-# are in one.
+# So many minutes are one task: 20 groups of 28 days, whose fits take 0.5 s each. Those ten seconds are what the loss
+# of a worker costs for each of its cores; 10,000 groups are 500 tasks. Of groups with less history, which take less,
+# more are in one.
 _ROWS_A_TASK = 800_000
 # Tasks for each core at least, so that no core waits long for the last one.
 _TASKS_A_CORE = 4
