@@ -17,7 +17,7 @@ from forecasting.compiled import compiled
 from forecasting.units import FloatArray, IntArray
 
 CLASSES = 3
-# Places among useful counts, of which 65,000 partitions have 510; a group remembers up to 168 for each scaler.
+# Places among useful counts, of which 65,000 partitions have 510.
 _Place = np.int16
 # Moves up under way at once: at one each 15 s a start-up of 10 minutes has 40 of them; a further one waits.
 MOST_STARTING = 40
@@ -63,9 +63,10 @@ class Service(NamedTuple):
 class Shadows(NamedTuple):
     """The state of each scaler's group, changed in place: choices are places among the counts of the tables.
 
-    `members` (n,) work; `starting` (n, MOST_STARTING) is what they become at `ready_at`, `moves` (n,) of them are under
-    way. `backlog` (n, CLASSES) waits, `pause_left_seconds` (n,) remain of a rebalance pause. `needs` (n, MOST_NEEDS)
-    were there at `needed_at`, from place `first_need` on `held` of them. `now` (1,) is seconds since the first row.
+    `members` (n,) work; `starting` (n, at most MOST_STARTING) is what they become at `ready_at`, `moves` (n,) of them
+    are under way. `backlog` (n, CLASSES) waits, `pause_left_seconds` (n,) remain of a rebalance pause. `needs` (n, at
+    most MOST_NEEDS) were there at `needed_at`, from place `first_need` on `held` of them. `now` (1,) is seconds since
+    the first row.
     """
 
     members: IntArray
@@ -81,17 +82,19 @@ class Shadows(NamedTuple):
     now: FloatArray
 
 
-def shadows_of(scalers: int, *, members: int) -> Shadows:
-    """Groups that have nothing to do yet, each of the count in place `members`."""
+def shadows_of(scalers: int, *, members: int, counts: int | None = None) -> Shadows:
+    """Groups that have nothing to do yet, each of the count in place `members`; all they need is one of so many."""
+    # Counts that start rise all along, and needs that are held fall: no more than there are counts.
+    most_starting, most_needs = (min(counts or most, most) for most in (MOST_STARTING, MOST_NEEDS))
     return Shadows(
         members=np.full(scalers, members, dtype=np.int64),
-        starting=np.zeros((scalers, MOST_STARTING), dtype=_Place),
-        ready_at=np.zeros((scalers, MOST_STARTING)),
+        starting=np.zeros((scalers, most_starting), dtype=_Place),
+        ready_at=np.zeros((scalers, most_starting)),
         moves=np.zeros(scalers, dtype=np.int64),
         backlog=np.zeros((scalers, CLASSES)),
         pause_left_seconds=np.zeros(scalers),
-        needs=np.zeros((scalers, MOST_NEEDS), dtype=_Place),
-        needed_at=np.zeros((scalers, MOST_NEEDS)),
+        needs=np.zeros((scalers, most_needs), dtype=_Place),
+        needed_at=np.zeros((scalers, most_needs)),
         first_need=np.zeros(scalers, dtype=np.int64),
         held=np.zeros(scalers, dtype=np.int64),
         now=np.zeros(1),
@@ -151,7 +154,7 @@ def scale(tables: MoveTables, shadows: Shadows, scaler: int, wanted: int) -> int
     if moves < shadows.moves[scaler] and wanted > before:
         shadows.starting[scaler, moves] = wanted
         moves += 1
-    elif wanted > before and moves < MOST_STARTING:
+    elif wanted > before and moves < shadows.starting.shape[1]:
         shadows.starting[scaler, moves] = wanted
         shadows.ready_at[scaler, moves] = (
             shadows.now[0] + tables.lead_seconds[tables.places[before], tables.places[wanted]]
@@ -165,16 +168,17 @@ def scale(tables: MoveTables, shadows: Shadows, scaler: int, wanted: int) -> int
 def remember(shadows: Shadows, scaler: int, need: int, hold_seconds: float) -> int:
     """Keep the need of now; the highest one of the last `hold_seconds`, one exactly as old included."""
     first, held, now = shadows.first_need[scaler], shadows.held[scaler], shadows.now[0]
+    most = shadows.needs.shape[1]
     # Needs that a later one reaches decide nothing any more: the first is the highest.
-    while held > 0 and shadows.needs[scaler, (first + held - 1) % MOST_NEEDS] <= need:
+    while held > 0 and shadows.needs[scaler, (first + held - 1) % most] <= need:
         held -= 1
-    if held == MOST_NEEDS:
-        first, held = (first + 1) % MOST_NEEDS, held - 1
-    place = (first + held) % MOST_NEEDS
+    if held == most:
+        first, held = (first + 1) % most, held - 1
+    place = (first + held) % most
     shadows.needs[scaler, place], shadows.needed_at[scaler, place] = need, now
     held += 1
     while shadows.needed_at[scaler, first] < now - hold_seconds:
-        first, held = (first + 1) % MOST_NEEDS, held - 1
+        first, held = (first + 1) % most, held - 1
     shadows.first_need[scaler], shadows.held[scaler] = first, held
     return int(shadows.needs[scaler, first])
 

@@ -30,6 +30,7 @@ from cost_model.shadows.playing import (
     PlayedRows,
     Rules,
     Service,
+    Shadows,
     play_row,
     play_rows,
     request,
@@ -138,7 +139,7 @@ class Experts:
         self._changed_slots: set[int] = set()
         self._drained_slots: set[int] = set()
         self._replay()
-        self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(members))
+        self._beside = self._new_groups(len(PLANNERS) + 1, members=members)
 
     def _replay(self) -> None:
         """Play everything that is remembered again, with the estimates of now."""
@@ -150,12 +151,11 @@ class Experts:
         self._tables = tables_of(self._profile, self._played_with[0], max_lag_seconds=self._limit)
         pauses = self._tables.whole_seconds + self._tables.longer_seconds.max(axis=2)
         self._longest_pause_seconds = float(pauses.max())
-        place, scalers = self._place_of(self._members), self._rules.kind.size
-        self._shadows = shadows_of(scalers, members=place)
-        self._before, self._since = np.zeros((SLOTS, scalers, COLUMNS)), np.zeros((SLOTS, scalers, COLUMNS))
+        self._shadows = self._new_groups(self._rules.kind.size, members=self._members)
         rows, before = self._rows.table, self._rows.without_plans()
-        self._play(rows[:before], self._before)
-        self._play(rows[before:], self._since)
+        # A day after the first choice nothing came before it: the 33 kB of zeros are not kept.
+        self._before = self._played(rows[:before]) if before else None
+        self._since = self._played(rows[before:])
         # Late messages of the group as its shadow has them, and as its lag shows them.
         self._late_played, self._late_seen = 0.0, 0.0
 
@@ -183,9 +183,9 @@ class Experts:
         self._lateness.waits, self._strength.state = state.waits, state.strength
         self._standstill.state = state.standstill
         self._seen_until, self._decided_after = state.seen_until, state.decided_after
-        self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
+        self._beside = self._new_groups(len(PLANNERS) + 1, members=self._members)
         if state.counts == self._counts:
-            self._beside = state.beside.shadows()
+            self._beside = state.beside.shadows(counts=len(state.counts))
 
     def drain_account(self) -> tuple[AccountSlot, ...]:
         """The slots of the account that have changed since the last call, oldest first, to be kept."""
@@ -243,9 +243,19 @@ class Experts:
         """The place of the useful count that carries as much as so many members; the least for none."""
         return max(int(np.searchsorted(self._tables.counts, members, side="right")) - 1, 0)
 
+    def _new_groups(self, groups: int, *, members: int) -> Shadows:
+        """Groups that have nothing to do yet, each with so many members."""
+        return shadows_of(groups, members=self._place_of(members), counts=self._tables.counts.size)
+
     @property
     def _service(self) -> Service:
         return Service(self._capacity, self._limit)
+
+    def _played(self, rows: NDArray[np.void]) -> FloatArray:
+        """(SLOTS, n, COLUMNS): what these rows cost in the shadows of simple scalers."""
+        spent = np.zeros((SLOTS, self._rules.kind.size, COLUMNS))
+        self._play(rows, spent)
+        return spent
 
     def _play(self, rows: NDArray[np.void], spent: FloatArray) -> None:
         """Play rows, records with the fields of `CountedRow`, in the shadows of simple scalers."""
@@ -304,13 +314,16 @@ class Experts:
             return
         for begun in range(max(self._slot, slot - SLOTS) + 1, slot + 1):
             for spent in (self._before, self._since, self._plans, self._paid):
-                spent[begun % SLOTS] = 0.0
+                if spent is not None:
+                    spent[begun % SLOTS] = 0.0
         self._slot = slot
         self._forget()
 
     def _forget(self) -> None:
         """Forget the rows that are older than the account."""
         self._rows.forget(self._slot - SLOTS)
+        if not self._rows.without_plans():
+            self._before = None
 
     def _remember(self, row: CountedRow) -> None:
         self._rows.append(row)
@@ -397,8 +410,11 @@ class Experts:
     @property
     def _costs(self) -> FloatArray:
         """(n,): what each scaler has cost since there are plans, and by how much it was worse than the best before."""
+        since = self._priced(self._weighted(self._since))
+        if self._before is None:
+            return since
         before = WEIGHT_BEFORE * self._priced(self._weighted(self._before))
-        costs: FloatArray = self._priced(self._weighted(self._since)) + before - before.min()
+        costs: FloatArray = since + before - before.min()
         return costs
 
     @property
@@ -439,7 +455,7 @@ class Experts:
             known_seconds = float(self._rows.table["seconds"].sum(dtype=np.float64))
             unknown_hours = UNKNOWN_HOURS_OF_ALL * 0.5 ** (known_seconds / HALF_LIFE_SECONDS)
             self._regret = unknown_hours * self._cost_of_all_hours
-            self._beside = shadows_of(len(PLANNERS) + 1, members=self._place_of(self._members))
+            self._beside = self._new_groups(len(PLANNERS) + 1, members=self._members)
         scalers, plans = self._allowed_scalers, (1.0 + SLACK_RATIO) * self._costs_of_plans + self._lead
         best, planner = int(scalers.argmin()), int(plans.argmin())
         least = min(float(scalers[best]), float(plans[planner]))

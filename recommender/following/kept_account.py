@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from cost_model.shadows.playing import MOST_STARTING, Shadows, shadows_of
+from cost_model.shadows.playing import Shadows, shadows_of
 from cost_model.shadows.tables import MoveTimes
 from forecasting.packing import pack, unpack
 from forecasting.units import SECONDS_PER_DAY
@@ -156,13 +156,13 @@ class SteeredState(NamedTuple):
             now=float(shadows.now[0]),
         )
 
-    def shadows(self) -> Shadows:
-        """The groups again."""
-        shadows = shadows_of(len(self.members), members=0)
+    def shadows(self, *, counts: int) -> Shadows:
+        """The groups again, of which each has one of so many counts."""
+        shadows = shadows_of(len(self.members), members=0, counts=counts)
         shadows.members[:], shadows.pause_left_seconds[:] = self.members, self.pause_left_seconds
         shadows.backlog[:], shadows.now[0] = np.array(self.backlog), self.now
         for group, (starting, ready_at) in enumerate(zip(self.starting, self.ready_at, strict=True)):
-            moves = min(len(starting), MOST_STARTING)
+            moves = min(len(starting), shadows.starting.shape[1])
             shadows.moves[group] = moves
             shadows.starting[group, :moves], shadows.ready_at[group, :moves] = starting[:moves], ready_at[:moves]
         return shadows

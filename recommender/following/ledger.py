@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cost_model.physics.learned import Learned
 from cost_model.physics.profile import GroupProfile
@@ -78,6 +79,7 @@ SCALERS = (
     *(_keda(lag_target) for lag_target in (500, 2_000, 10_000, 50_000)),
 )
 PAID_NAME = "paid"
+NAMES = (*(scaler.name for scaler in SCALERS), PAID_NAME)
 # The places behind those of the scalers: the shadow of the group as it was, and the group itself.
 AS_IT_IS, PAID = len(SCALERS), len(SCALERS) + 1
 # What shadows get wrong of an independent simulation at least, as a share of the greater cost: those that keep their
@@ -89,16 +91,36 @@ HELD_ERROR, RATE_ERROR, LAG_ERROR = 0.05, 0.25, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LedgerDay:
-    """The day of a ledger by the quarter of an hour, oldest first; NaN where no row was counted in one.
+    """The day of a ledger by the quarter of an hour, oldest first, as it is kept for showing: to 6e-8 of each value.
 
-    Shapes: `replicas` (mean, those that start included) and `late_messages` are (slots, names); of `names` the last is
-    what was paid.
+    Shapes: `spent` (slots, names, COLUMNS) in `seconds` (slots,) of rows; of `names` the last is what was paid.
     """
 
-    begun_at: tuple[datetime, ...]
+    first_slot: int
     names: tuple[str, ...]
-    replicas: FloatArray
-    late_messages: FloatArray
+    spent: NDArray[np.float32]
+    seconds: NDArray[np.float32]
+
+    @property
+    def begun_at(self) -> tuple[datetime, ...]:
+        """When each quarter of an hour began."""
+        slots = range(self.first_slot, self.first_slot + self.seconds.size)
+        return tuple(datetime.fromtimestamp(slot * SLOT_SECONDS, tz=UTC) for slot in slots)
+
+    @property
+    def replicas(self) -> FloatArray:
+        """(slots, names): their mean, those that start included; NaN where no row was counted."""
+        return self.spent[:, :, PODS] / self._known_seconds
+
+    @property
+    def late_messages(self) -> FloatArray:
+        """(slots, names): NaN where no row was counted."""
+        return self.spent[:, :, LATE] + 0.0 * self._known_seconds
+
+    @property
+    def _known_seconds(self) -> FloatArray:
+        seconds = self.seconds.astype(np.float64)
+        return np.where(seconds > 0.0, seconds, np.nan)[:, np.newaxis]
 
 
 class Ledger:
@@ -200,13 +222,11 @@ class Ledger:
         first = max(self._slot - SLOTS + 1, int(self._began_at.timestamp()) // SLOT_SECONDS)
         slots = np.arange(first, self._slot + 1)
         shown = [*range(len(SCALERS)), PAID]
-        spent, seconds = self._spent[slots % SLOTS][:, shown], self._seconds[slots % SLOTS]
-        known = np.where(seconds > 0.0, seconds, np.nan)[:, np.newaxis]
         return LedgerDay(
-            begun_at=tuple(datetime.fromtimestamp(int(slot) * SLOT_SECONDS, tz=UTC) for slot in slots),
-            names=(*(scaler.name for scaler in SCALERS), PAID_NAME),
-            replicas=spent[:, :, PODS] / known,
-            late_messages=spent[:, :, LATE] + 0.0 * known,
+            first_slot=first,
+            names=NAMES,
+            spent=self._spent[slots % SLOTS][:, shown].astype(np.float32),
+            seconds=self._seconds[slots % SLOTS].astype(np.float32),
         )
 
     def standing(self, prices: Prices) -> LedgerStanding | None:
