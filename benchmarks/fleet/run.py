@@ -8,8 +8,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median, quantiles
@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.command import commit
 from benchmarks.fleet.load import CAPACITY, NOISE, SAMPLES_TOPIC, Load, read_clock, sending
+from benchmarks.fleet.past import add_weeks
 from benchmarks.soak.groups import RealGroups
 from benchmarks.speed.live_latency import PREFIX, published, waits_of
 from forecasting.columns import BASE_INTERVAL_SECONDS
@@ -28,7 +29,7 @@ from tests.live.harness.broker import fetched_jars, running_brokers
 from tests.live.harness.clients import create_topic
 
 PAST = timedelta(minutes=30)
-_START_SECONDS = 900.0
+_START_SECONDS = 3600.0
 # The loops are compiled, the past is read, and each model has been fitted once.
 _SETTLING_SECONDS = 120.0
 _LOOK_SECONDS = 5.0
@@ -36,7 +37,7 @@ _SURGE_LIMIT_SECONDS = 120.0
 _MEBIBYTE = 2**20
 
 
-def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
+def measured(*, groups: int, partitions: int, minutes: float, weeks: int) -> dict[str, Any]:
     """The document of a run: costs of each process in the steady minutes, ages of advice, and the surge."""
     names = [f"fleet-{number:05d}" for number in range(groups)]
     load = Load(names, partitions=partitions)
@@ -47,19 +48,25 @@ def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
         create_topic(broker.address, SAMPLES_TOPIC, partitions=1)
         # `up` waits for the first reading of a group of its own.
         ends.enter_context(RealGroups(broker.address, ["real-00"]).at_work())
-        ends.enter_context(sending(load, broker.address, past=PAST))
-        started = time.monotonic()
-        up = ends.enter_context(_lagcast(broker.address, folder))
-        ends.enter_context(_following(load, broker.address))
-        _until(lambda: len({group for group, _, _ in published(broker.address)} & set(names)) == groups, up)
-        first_advice = time.monotonic() - started
+        begins_at = ends.enter_context(sending(load, broker.address, past=PAST))
+        ends.enter_context(_landing(broker.address, folder))
+        advised = ends.enter_context(_following(load, broker.address))
+        with _deciding(broker.address, folder) as up:
+            first_advice = _seconds_until_all_advised(advised, names, up)
+            # An account is kept with the decision on the first rows after the first ones.
+            for _ in range(3):
+                _seconds_until_all_advised(advised, names, up)
+        # From here on what was kept of them is a service's own that was restarted, with all that it has seen.
+        add_weeks(folder / "data" / "features", load, weeks=weeks, until=begins_at)
+        up = ends.enter_context(_deciding(broker.address, folder))
+        restart = _seconds_until_all_advised(advised, names, up)
         time.sleep(_SETTLING_SECONDS)
         began = read_clock()
         costs = _costs(up.pid, seconds=60.0 * minutes)
         ended = read_clock()
         load.surge_at = _last_reading(ended)
         surge = _surge_seconds(broker.address, names, after=load.surge_at)
-        found = [each for each in published(broker.address) if each[0].startswith("fleet-")]
+        found = [each for each in published(broker.address, since=began) if each[0] in load.members]
     waits = waits_of([each for each in found if began <= each[2] <= ended], names)
     seconds = sorted(wait for of_group in waits.values() for wait in of_group)
     return {
@@ -69,8 +76,10 @@ def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
         "groups": groups,
         "partitions": partitions,
         "minutes": minutes,
+        "weeks": weeks,
         "noise": NOISE,
         "first_advice_seconds": first_advice,
+        "restart_seconds": restart,
         "samples": len(seconds),
         "age_seconds": {"median": median(seconds), "p95": quantiles(seconds, n=20)[-1], "longest": seconds[-1]},
         "age_seconds_by_percent": {
@@ -82,23 +91,25 @@ def measured(*, groups: int, partitions: int, minutes: float) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _lagcast(address: str, folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
-    """`up` and `land` over one folder of samples, with a capacity that is known, until the block ends."""
+def _landing(address: str, folder: Path) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+    """`land`, which puts the samples into files, until the block ends."""
+    words = ["land", "--topic", SAMPLES_TOPIC, "--out", str(folder / "data" / "samples"), "--bootstrap", address]
+    return _started(words)
+
+
+def _deciding(address: str, folder: Path) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+    """`up` over these files, with a capacity that is known, until the block ends."""
     config = folder / "lagcast.yaml"
     config.write_text(f'groups: {{"*": {{capacity_messages_per_second_per_replica: {CAPACITY}}}}}\n')
-    data = folder / "data"
-    land = ["land", "--topic", SAMPLES_TOPIC, "--out", str(data / "samples")]
-    up = ["up", "--cluster", "real", "--publish", PREFIX, "--port", "0", "--days", "1", "--config", str(config)]
-    up += ["--state-dir", str(folder / "state"), "--data-dir", str(data)]
-    with _started([*land, "--bootstrap", address]), _started([*up, "--bootstrap", address]) as process:
-        yield process
+    words = ["up", "--cluster", "real", "--publish", PREFIX, "--port", "0", "--days", "1", "--config", str(config)]
+    words += ["--state-dir", str(folder / "state"), "--data-dir", str(folder / "data"), "--bootstrap", address]
+    return _started(words)
 
 
 @contextmanager
-def _following(load: Load, address: str) -> Iterator[None]:
-    """Let each group do what it is advised, when it is, until the block ends."""
-    stop = threading.Event()
+def _following(load: Load, address: str) -> Iterator[dict[str, float]]:
+    """Let each group do what it is advised, when it is, until the block ends; gives when each was advised last."""
+    stop, advised = threading.Event(), dict[str, float]()
 
     def follow() -> None:
         reader = Consumer({"bootstrap.servers": address, "group.id": "follower"})
@@ -110,6 +121,7 @@ def _following(load: Load, address: str) -> Iterator[None]:
                 if body.get("kind") == "Recommendation" and body["group_id"] in load.members:
                     execute_at = datetime.fromisoformat(body["execute_at"])
                     due[body["group_id"]] = execute_at.timestamp(), body["desired_replicas"]
+                    advised[body["group_id"]] = message.timestamp()[1] / 1000.0
             for name in [name for name, (at, _) in due.items() if at <= read_clock()]:
                 load.members[name] = due.pop(name)[1]
         reader.close()
@@ -117,7 +129,7 @@ def _following(load: Load, address: str) -> Iterator[None]:
     thread = threading.Thread(target=follow)
     thread.start()
     try:
-        yield
+        yield advised
     finally:
         stop.set()
         thread.join()
@@ -133,17 +145,20 @@ def _started(words: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
             process.wait(timeout=120)
 
 
-def _until(holds: Any, process: "subprocess.Popen[bytes]") -> None:  # noqa: ANN401  # any condition
-    """Check repeatedly while the process lives. Errors: TimeoutError, RuntimeError."""
-    until = time.monotonic() + _START_SECONDS
-    while not holds():
+def _seconds_until_all_advised(
+    advised: Mapping[str, float], names: Sequence[str], process: "subprocess.Popen[bytes]"
+) -> float:
+    """Wait until each group was advised by the process, which has just been started. Errors: TimeoutError."""
+    started, began = read_clock(), time.monotonic()
+    while not all(advised.get(name, 0.0) >= started for name in names):
         if process.poll() is not None:
             message = f"lagcast up ended with {process.returncode}"
             raise RuntimeError(message)
-        if time.monotonic() > until:
+        if time.monotonic() > began + _START_SECONDS:
             message = f"not each group had advice within {_START_SECONDS:.0f} s"
             raise TimeoutError(message)
-        time.sleep(5.0)
+        time.sleep(1.0)
+    return time.monotonic() - began
 
 
 def by_percent(values: Sequence[float]) -> list[float]:
@@ -204,7 +219,7 @@ def _surge_seconds(address: str, names: Sequence[str], *, after: float) -> float
     while time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
         came: dict[str, tuple[float, float]] = {}
-        for group, read_at, at in published(address):
+        for group, read_at, at in published(address, since=after):
             if read_at > after and group not in came:
                 came[group] = read_at, at
         if came.keys() >= set(names):

@@ -138,10 +138,13 @@ def wait_for_decisions(address: str, groups: int) -> None:
         time.sleep(5)
 
 
-def published(address: str) -> list[tuple[str, float, float]]:
-    """Each recommendation on the topic: its group, the time of the newest reading that it uses, its own time."""
+def published(address: str, *, since: float = 0.0) -> list[tuple[str, float, float]]:
+    """Each recommendation on the topic: its group, the time of the newest reading that it uses, its own time.
+
+    `since`: only those that were published from this instant on, in seconds since 1970.
+    """
     reader = Consumer({"bootstrap.servers": address, "group.id": "reader", "enable.partition.eof": True})
-    reader.assign([TopicPartition(PREFIX, 0, 0)])
+    reader.assign(reader.offsets_for_times([TopicPartition(PREFIX, 0, round(1000.0 * since))], 30.0))
     found = []
     try:
         while (message := reader.poll(5.0)) is not None and message.error() is None:

@@ -26,9 +26,10 @@ import structlog
 from numpy.typing import NDArray
 
 from benchmarks.command import end_with_parent
+from benchmarks.speed.base_rows import base_rows
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.units import SECONDS_PER_DAY
-from recommender.adapters.feature_table import SCHEMA, FeatureTable
+from recommender.adapters.feature_table import FeatureTable
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.configuring.settings_group import GroupSettings
 from recommender.run import Recommender
@@ -82,36 +83,16 @@ def rows_of_day(places: NDArray[np.int64], generator: np.random.Generator) -> pa
     rows = places.size
     rates = 3000.0 * (1.0 - 0.5 * np.cos(2.0 * np.pi * places / ROWS_A_DAY)) * generator.lognormal(0.0, 0.1, rows)
     ends_us = round(BEGAN_AT.timestamp()) * 1_000_000 + (places + 1) * (BASE_INTERVAL_SECONDS * 1_000_000)
-    names = [f"team-{group:05d}-orders" for group in range(rows // ROWS_A_DAY)]
-    known = {
-        "cluster": ["prod"] * rows,
-        "group": np.repeat(names, ROWS_A_DAY),
-        "topics": ["orders"] * rows,
-        "interval_end_at": pa.array(ends_us).cast(pa.timestamp("us", tz="UTC")),
-        "interval_seconds": np.full(rows, BASE_INTERVAL_SECONDS),
-        "produce_messages_per_second": rates,
-        "consume_messages_per_second": rates,
-        "lag_messages": 3.0 * rates,
-        "lag_seconds": np.full(rows, 3.0),
-        "worst_lag_seconds": 3.0 + generator.random(rows),
-        "partitions": np.full(rows, PARTITIONS),
-        "sampled_partitions": np.full(rows, PARTITIONS),
-        "members": np.where(places // ROWS_AT_ONE_COUNT % 2 == 0, 8, 10),
-        "group_state": ["STABLE"] * rows,
-        "in_rebalance": np.zeros(rows, dtype=np.bool_),
-        "group_protocol": ["classic"] * rows,
-        "group_assignor": ["range"] * rows,
-        "clients": ["java"] * rows,
-        "partition_skew_ratio": 1.0 + 0.1 * generator.random(rows),
-    }
-    counts = {field.name: np.zeros(rows, dtype=np.int64) for field in SCHEMA if field.name.endswith("_count")}
-    columns = [
-        pa.array((known | counts)[field.name]).cast(field.type)
-        if field.name in known | counts
-        else pa.nulls(rows, field.type)
-        for field in SCHEMA
-    ]
-    return pa.table(columns, schema=SCHEMA)
+    return base_rows(
+        "prod",
+        [f"team-{group:05d}-orders" for group in range(rows // ROWS_A_DAY)],
+        ends_us,
+        rates,
+        partitions=PARTITIONS,
+        members=np.where(places // ROWS_AT_ONE_COUNT % 2 == 0, 8, 10),
+        lag_seconds=3.0,
+        generator=generator,
+    )
 
 
 def decided(folder: Path, at: datetime, groups: int) -> tuple[float, float]:
