@@ -134,9 +134,10 @@ bench-decision-time: $(READY) ## how long a decision takes, by partitions, horiz
 
 bench-fleet: GROUPS := 1000
 bench-fleet: MINUTES := 5
+bench-fleet: WEEKS := 0
 bench-fleet: OUT := build/fleet.json
-bench-fleet: $(READY) ## what 1,000 groups cost one recommender, on a real Kafka: make bench-fleet GROUPS=1000 OUT=FILE MINUTES=5
-	@$(BIN)/python -m benchmarks.fleet --groups $(GROUPS) --out "$(OUT)" --minutes $(MINUTES)
+bench-fleet: $(READY) ## what 1,000 groups cost one recommender, on a real Kafka: make bench-fleet GROUPS=1000 OUT=FILE MINUTES=5 WEEKS=4
+	@$(BIN)/python -m benchmarks.fleet --groups $(GROUPS) --out "$(OUT)" --minutes $(MINUTES) --weeks $(WEEKS)
 
 ROWS := 50000000
 bench-features: OUT := build/features.json

@@ -51,15 +51,17 @@ def measured(*, groups: int, partitions: int, minutes: float, weeks: int) -> dic
         begins_at = ends.enter_context(sending(load, broker.address, past=PAST))
         ends.enter_context(_landing(broker.address, folder))
         advised = ends.enter_context(_following(load, broker.address))
-        with _deciding(broker.address, folder) as up:
-            first_advice = _seconds_until_all_advised(advised, names, up)
+        deciding = ends.enter_context(ExitStack())
+        up = deciding.enter_context(_deciding(broker.address, folder))
+        first_advice, restart = _seconds_until_all_advised(advised, names, up), None
+        if weeks:
             # An account is kept with the decision on the first rows after the first ones.
             for _ in range(3):
                 _seconds_until_all_advised(advised, names, up)
-        # From here on what was kept of them is a service's own that was restarted, with all that it has seen.
-        add_weeks(folder / "data" / "features", load, weeks=weeks, until=begins_at)
-        up = ends.enter_context(_deciding(broker.address, folder))
-        restart = _seconds_until_all_advised(advised, names, up)
+            deciding.close()
+            add_weeks(folder / "data" / "features", load, weeks=weeks, until=begins_at)
+            up = deciding.enter_context(_deciding(broker.address, folder))
+            restart = _seconds_until_all_advised(advised, names, up)
         time.sleep(_SETTLING_SECONDS)
         began = read_clock()
         costs = _costs(up.pid, seconds=60.0 * minutes)

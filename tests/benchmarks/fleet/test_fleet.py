@@ -19,11 +19,9 @@ DOCUMENT: dict[str, Any] = {
     "groups": 1000,
     "partitions": 24,
     "minutes": 5.0,
-    "weeks": 4,
     "noise": 0.05,
     "samples": 20_000,
     "first_advice_seconds": 90.0,
-    "restart_seconds": 900.0,
     "age_seconds": {"median": 9.0, "p95": 14.0, "longest": 19.0},
     "surge_seconds": 31.0,
     "recommender_cores": 0.5,
@@ -46,6 +44,17 @@ def test_a_bar_that_is_missed_is_bold(tmp_path: Path) -> None:
     assert "| all changed at once, s | 31.00 | <= 30 | **no** |" in page
     assert "1,000 consumer groups of 24 partitions" in page
     assert "nan" not in page
+
+
+def test_a_page_tells_with_what_past_groups_began(tmp_path: Path) -> None:
+    """Half an hour; or weeks, with which the service was started again."""
+    young, old = (
+        page_of(DOCUMENT | past, picture=tmp_path / "a.svg") for past in ({}, {"weeks": 4, "restart_seconds": 900.0})
+    )
+    assert "half an hour of samples. The minutes of four weeks take 0.2 MB more" in young
+    assert "rows of 4\n  weeks are put into its table" in old
+    assert "second start" not in young
+    assert "| the same from the second start, with the weeks | 900 |" in old
 
 
 def test_a_distribution_is_by_percent() -> None:
