@@ -13,6 +13,7 @@ from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.question import STEP_SECONDS
 from recommender.following.careful import Caller, ForecasterFailure, checked_forecast
+from recommender.following.kept_account import Proof
 
 # Fitting takes a hundred times as long as forecasting, and a day's shape does not change within the hour.
 REFIT_AFTER = timedelta(hours=1)
@@ -47,8 +48,7 @@ class ForecastSource:
         self._fitted: FittedForecaster | Refusal | ForecasterFailure | None = None
         self._fitted_at: datetime | None = None
         self._persistence: FittedForecaster | Refusal | None = None
-        self._proven = True
-        self._proven_at: datetime | None = None
+        self._proof: Proof | None = None
         self._latest: tuple[datetime, Forecasts] | None = None
 
     def latest(self, end_at: datetime) -> Forecasts | None:
@@ -76,7 +76,7 @@ class ForecastSource:
         if isinstance(self._fitted, Refusal):
             return Forecasts(self._fitted, persistence)
         self._prove(history, steps=steps, put_off=put_off)
-        if not self._proven:
+        if self._proof is not None and not self._proof.is_proven:
             return Forecasts(persistence, persistence)
         fitted = self._fitted
         forecast = self._caller(lambda: checked_forecast(fitted, history, steps=steps))
@@ -88,7 +88,17 @@ class ForecastSource:
     @property
     def proven(self) -> bool:
         """True while the forecaster works and has beaten persistence out of sample."""
-        return self._proven and self._proven_at is not None and not isinstance(self._fitted, ForecasterFailure)
+        works = not isinstance(self._fitted, ForecasterFailure)
+        return works and self._proof is not None and self._proof.is_proven
+
+    @property
+    def proof(self) -> Proof | None:
+        """The last proof, to be kept; None before there was one."""
+        return self._proof
+
+    def resume(self, proof: Proof | None) -> None:
+        """Go on with a proof that was kept: it is as old as it would be without a restart."""
+        self._proof = proof
 
     @property
     def failure(self) -> str | None:
@@ -99,13 +109,13 @@ class ForecastSource:
 
     def _prove(self, history: History, *, steps: int, put_off: bool) -> None:
         """Compare the forecaster with persistence out of sample, every few hours, once there is a season to learn."""
-        due = _is_due(history, self._proven_at, PROVE_AFTER, put_off=put_off)
+        proven_at = None if self._proof is None else self._proof.proven_at
+        due = _is_due(history, proven_at, PROVE_AFTER, put_off=put_off)
         if not due or history_tier_of(history) in (None, "reactive"):
             return
-        self._proven_at = history.end_at
         self.fits += _FITS_OF_A_PROOF
         answer = self._caller(lambda: is_proven(self._forecaster, history, steps=steps))
-        self._proven = answer is True
+        self._proof = Proof(history.end_at, is_proven=answer is True)
 
     def _fit(self, history: History) -> None:
         self._fitted = self._caller(lambda: self._forecaster.fit(history))

@@ -168,12 +168,20 @@ class SteeredState(NamedTuple):
         return shadows
 
 
+class Proof(NamedTuple):
+    """The last comparison of the forecaster with persistence, out of sample, and whether the forecaster was better."""
+
+    proven_at: datetime
+    is_proven: bool
+
+
 class AccountState(NamedTuple):
     """Who was followed at the end of a quarter, and all that the next row and the next choice depend on.
 
     The last row that was seen ended at `seen_until`, the last one before the first choice at `decided_after`. `counts`
     are those that places name. `played_times`, `played_capacity` and `played_members`: what shadows were played with
-    last. `target_utilization` is what rows have taught of it, those before the account among them.
+    last. `target_utilization` is what rows have taught of it, those before the account among them. `proof` is that of
+    the forecasts that plans were made with.
     """
 
     seen_until: datetime
@@ -196,6 +204,7 @@ class AccountState(NamedTuple):
     standstill: StandstillState
     beside: SteeredState
     target_utilization: float | None = None
+    proof: Proof | None = None
 
 
 class AccountSlot(NamedTuple):

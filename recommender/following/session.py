@@ -95,6 +95,8 @@ class Session:
         self._account = tuple(account) if settings.fallback_policy else ()
         self._counted_until: datetime | None = None
         self._kept = self._account[-1].state if self._account else None
+        if self._kept is not None:
+            self._forecasts.resume(self._kept.proof)
         self._advised_until = None if previous is None else previous.valid_until
         # Earlier rows are no part of a ledger of 24 hours: 28 days of them would take seconds.
         self._ledger_from = rows[-1].interval_end_at - timedelta(seconds=SECONDS_PER_DAY) if rows else None
@@ -150,7 +152,8 @@ class Session:
 
     def drain_account(self) -> tuple[AccountSlot, ...]:
         """What has changed of the account of who is followed since the last call, oldest first, to be stored."""
-        return () if self._experts is None else self._experts.drain_account()
+        slots = () if self._experts is None else self._experts.drain_account()
+        return tuple(slot._replace(state=slot.state._replace(proof=self._forecasts.proof)) for slot in slots)
 
     def keep_again(self) -> None:
         """What `drain_outcomes` and `drain_account` gave last was not stored: the next calls give it too."""

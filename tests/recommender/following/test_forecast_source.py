@@ -15,6 +15,7 @@ from recommender.adapters.time_limit import TimeLimit
 from recommender.deciding.decision import DecisionSettings
 from recommender.following.careful import Caller, call
 from recommender.following.forecast_source import PROVE_AFTER, Forecasts, ForecastSource
+from recommender.following.kept_account import Proof
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 DAY = 1440
@@ -106,6 +107,18 @@ def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
     beside = source(Given(factor=3.0))
     assert models(beside.forecasts(until(0))) == ["persistence", "persistence"]
     assert not beside.proven
+
+
+def test_a_proof_that_was_kept_is_as_old_as_before() -> None:
+    """Whoever goes on with it makes the next one six hours after it, not at once; what it says holds until then."""
+    before, beside = source(Given(factor=3.0)), source(Given())
+    before.forecasts(until(0))
+    assert before.proof == Proof(NOW, is_proven=False)
+    beside.resume(before.proof)
+    hours = int(PROVE_AFTER.total_seconds()) // 3600
+    for minutes, model in ((1, "persistence"), (60 * hours - 1, "persistence"), (60 * hours, "given")):
+        assert models(beside.forecasts(until(minutes)))[0] == model
+    assert beside.proof == Proof(NOW + PROVE_AFTER, is_proven=True)
 
 
 def test_c17_a_forecast_that_has_become_wrong_is_left_at_the_next_proof() -> None:

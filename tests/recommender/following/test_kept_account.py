@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cost_model.physics.profile import GroupProfile
 from forecasting.history import GroupInterval
+from forecasting.packing import pack
 from forecasting.units import Replicas
 from recommender.following.experts import PLANNERS, Experts
 from recommender.following.kept_account import (
@@ -155,6 +156,7 @@ def test_rates_and_costs_of_a_row_are_remembered_to_a_ten_millionth(rate: float,
 def test_a_day_of_rows_takes_50_kilobytes() -> None:
     """After three days of them, each 15 s, with rates of which none is like another one."""
     rows, rates = CountedRows(), np.random.default_rng(7).lognormal(8.0, 0.1, 3 * DAY_OF_ROWS)
+    pack(rates)  # loads what packs
     tracemalloc.start()
     for place, rate in enumerate(rates.tolist()):
         rows.append(CountedRow(15.0, rate, -1, 120.0, 0.0, 1_964_000 + place // 60, decided=True))

@@ -16,6 +16,7 @@ from forecasting.refusal import Refusal
 from forecasting.units import Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import GradedMove, Recommendation
+from recommender.following.kept_account import account_of, part_of
 from recommender.following.session import Session
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -159,6 +160,21 @@ def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeR
         one_by_one.observe(observed)
     now = rows[-1].interval_end_at
     assert at_once.recommend(now) == one_by_one.recommend(now)
+
+
+def test_after_a_restart_a_forecaster_is_not_proven_again(row: MakeRow, profile: GroupProfile) -> None:
+    """The proof is kept with the account: of a thousand groups it takes more than ten minutes."""
+    *rows, newest = minutes_of(row, 1, 4 * 1440)
+    one = Session(profile, DecisionSettings(), rows)
+    one.recommend(rows[-1].interval_end_at)
+    one.observe(newest)
+    one.recommend(newest.interval_end_at)
+    kept = account_of(part_of(slot, cluster="c", group="orders") for slot in one.drain_account())
+    other = Session(profile, DecisionSettings(), [*rows, newest], account=kept)
+    advice = other.recommend(newest.interval_end_at)
+    assert isinstance(advice, Recommendation)
+    assert advice.forecast.model != "persistence"
+    assert (one.fits, other.fits) == (4, 1)
 
 
 def test_capacity_is_learnt_from_the_minutes_in_which_the_group_could_not_keep_up(
