@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forecasting.units import FloatArray
+
 
 def pack(values: NDArray[Any]) -> bytes:
     """The array, of any shape and type but objects, in few bytes.
@@ -34,6 +36,33 @@ def unpack(shortened: bytes, *, dtype: DTypeLike, shape: tuple[int, ...]) -> NDA
     each, size = np.dtype(dtype), prod(shape)
     planes = np.frombuffer(_codec().decompress(shortened, size * each.itemsize, asbytes=True), np.uint8)
     return np.ascontiguousarray(planes.reshape(each.itemsize, size).T).view(each).reshape(shape)
+
+
+class Resting:
+    """An array that is changed in place, and packed while it rests.
+
+    >>> spent = Resting(np.zeros((96, 21)))
+    >>> spent.values[3, 4] = 15.0
+    >>> spent.rest()
+    >>> float(spent.values[3, 4])
+    15.0
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        self._values: FloatArray | None = values
+        self._packed, self._shape = b"", values.shape
+
+    @property
+    def values(self) -> FloatArray:
+        """The array itself, until `rest` is called."""
+        if self._values is None:
+            self._values, self._packed = unpack(self._packed, dtype=np.float64, shape=self._shape), b""
+        return self._values
+
+    def rest(self) -> None:
+        """Pack the array until somebody asks for it; whoever holds it changes nothing any more."""
+        if self._values is not None:
+            self._packed, self._values = pack(self._values), None
 
 
 @cache

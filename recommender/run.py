@@ -240,6 +240,8 @@ class Recommender:
         of_group = {(each.cluster, each.group): self._published(each, times) for each in stored}
         for group in made:
             self.known_groups.keep(group, self._known(group, of_group.get(group)))
+            if group in self._watched:
+                self._watched[group].session.rest()
         return tuple(of_group.values())
 
     def _read_holds(self, *, now: datetime) -> None:

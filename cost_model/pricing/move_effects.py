@@ -105,6 +105,11 @@ def move_effects_of(
             shares[n, m, position] = pause.share
             seconds[n, m, position] = pause.mean_seconds
             overruns[n, m, position] = expected_overrun(mean=pause.mean_seconds, spread=pause_spread, limit=limit)
+    # Most groups drop nothing and restore nothing: what is all zeros is one array for all of it.
+    nothing = np.zeros((size, size))
+    lost, repeated, in_flight, dropped, restored, lead = (
+        each if each.any() else nothing for each in (lost, repeated, in_flight, dropped, restored, lead)
+    )
     return MoveEffects(
         lost_seconds=lost,
         repeated_seconds=repeated,

@@ -29,6 +29,7 @@ from cost_model.shadows.autoscalers import (
 from cost_model.shadows.playing import COLUMNS, LATE, PODS, Service, request, shadows_of
 from cost_model.shadows.tables import MoveTables, MoveTimes, of_every_count, tables_of, to_a_tenth
 from forecasting.history import GroupInterval
+from forecasting.packing import Resting
 from forecasting.units import SECONDS_PER_DAY, SECONDS_PER_HOUR, FloatArray, MessagesPerSecond
 from recommender.deciding.recommendation import LedgerAccount, LedgerStanding
 from recommender.following.lateness import Lateness, Strength
@@ -146,7 +147,7 @@ class Ledger:
         self._shadows = shadows_of(AS_IT_IS + 1, members=self._place_of(members))
         self._shadows.members[CEILING] = self._tables.counts.size - 1
         self._rates = np.full(RATE_PASSES, np.nan)
-        self._spent: FloatArray = np.zeros((SLOTS, PAID + 1, COLUMNS))
+        self._spent = Resting(np.zeros((SLOTS, PAID + 1, COLUMNS)))
         self._seconds: FloatArray = np.zeros(SLOTS)
         self._slot = 0
         self._began_at: datetime | None = None
@@ -197,12 +198,13 @@ class Ledger:
         if self._began_at is None:
             self._began_at = begun_at
         slot = int(begun_at.timestamp()) // SLOT_SECONDS
+        spent = self._spent.values
         for begun in range(max(self._slot, slot - SLOTS) + 1, slot + 1):
-            self._spent[begun % SLOTS] = 0.0
+            spent[begun % SLOTS] = 0.0
             self._seconds[begun % SLOTS] = 0.0
         self._slot = slot
         self._seconds[slot % SLOTS] += float(row.interval_seconds)
-        account: FloatArray = self._spent[slot % SLOTS]
+        account: FloatArray = spent[slot % SLOTS]
         return account
 
     def _late_messages(
@@ -215,6 +217,10 @@ class Ledger:
         self._capacity = MessagesPerSecond(to_a_tenth(share) * capacity)
         return late
 
+    def rest(self) -> None:
+        """Take less memory until the next row."""
+        self._spent.rest()
+
     def day(self) -> LedgerDay | None:
         """What was counted in each quarter of an hour so far; None before the first row."""
         if self._began_at is None:
@@ -225,7 +231,7 @@ class Ledger:
         return LedgerDay(
             first_slot=first,
             names=NAMES,
-            spent=self._spent[slots % SLOTS][:, shown].astype(np.float32),
+            spent=self._spent.values[slots % SLOTS][:, shown].astype(np.float32),
             seconds=self._seconds[slots % SLOTS].astype(np.float32),
         )
 
@@ -233,7 +239,7 @@ class Ledger:
         """All accounts at these prices, what was paid first; None before the first row."""
         if self._began_at is None:
             return None
-        spent = self._spent.sum(axis=0)
+        spent = self._spent.values.sum(axis=0)
         replicas = prices.price_per_replica_hour / SECONDS_PER_HOUR * spent[:, PODS]
         late = prices.price_per_late_message * spent[:, LATE]
         totals = replicas + late

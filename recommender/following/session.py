@@ -314,6 +314,13 @@ class Session:
             self._moves.commanded(decision, now=now)
         return decision
 
+    def rest(self) -> None:
+        """Take less memory until the next row, for 0.2 ms: a thousand groups wait for most of the time."""
+        if self._experts is not None:
+            self._experts.rest()
+        if self._ledger is not None:
+            self._ledger.rest()
+
     @property
     def inputs(self) -> DecisionInputs | None:
         """What the last decision was made from; None before the first, and where nothing was observed."""
