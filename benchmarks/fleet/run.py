@@ -150,7 +150,7 @@ def _started(words: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
 def _seconds_until_all_advised(
     advised: Mapping[str, float], names: Sequence[str], process: "subprocess.Popen[bytes]"
 ) -> float:
-    """Wait until each group was advised by the process, which has just been started. Errors: TimeoutError."""
+    """Wait until each group has advice of the process that is newer than this call. Errors: TimeoutError."""
     started, began = read_clock(), time.monotonic()
     while not all(advised.get(name, 0.0) >= started for name in names):
         if process.poll() is not None:

@@ -315,7 +315,7 @@ class Session:
         return decision
 
     def rest(self) -> None:
-        """Take less memory until the next row, for 0.2 ms: a thousand groups wait for most of the time."""
+        """Take less memory until the next row, for 0.1 ms: a thousand groups wait for most of the time."""
         if self._experts is not None:
             self._experts.rest()
         if self._ledger is not None:
