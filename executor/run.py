@@ -245,6 +245,9 @@ def _log_to_stderr() -> None:
             lambda _logger, _method, line: {**line, "executor": host},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            # Without it the JSON has `true` in place of a traceback, and a terminal gets the values of all variables, a
+            # token's among them.
+            structlog.processors.format_exc_info,
             structlog.dev.ConsoleRenderer(repr_native_str=True)
             if sys.stderr.isatty()
             else structlog.processors.JSONRenderer(),
