@@ -1,17 +1,21 @@
 #!/bin/sh
-# Builds Helm from its Go module into the cache folder (once for each version) and prints its path.
+# Builds Helm into the cache folder (once for each state of the two files of the module) and prints its path.
+#
+# The module is that of the control plane: packages that both need are compiled once.
 set -eu
 
-# Go's checksum database vouches for this version and for every version that its go.mod names.
-version=4.3.1
-target="${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/lagcast/helm-$version"
+cd -- "$(dirname -- "$0")"
+version=$(sed -n 's/^\thelm.sh\/helm\/v4 v\([0-9.]*\).*/\1/p' go.mod)
+state=$(cat go.mod go.sum | sha256sum | cut -c -16)
+target="${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/lagcast/helm-$version-$state"
 
 if [ ! -x "$target" ]; then
     mkdir -p "${target%/*}"
-    # Built in a folder of its own and renamed: an interrupted build is never taken for a whole one.
-    unfinished=$(mktemp -d "$target.XXXXXX")
-    trap 'rm -rf "$unfinished"' EXIT
-    CGO_ENABLED=0 GOBIN="$unfinished" go install -trimpath -ldflags "-s -w" "helm.sh/helm/v4/cmd/helm@v$version" >&2
-    mv "$unfinished/helm" "$target"
+    # Built beside the final name and renamed: an interrupted build is never taken for a whole one.
+    unfinished="$target.unfinished.$$"
+    trap 'rm -f "$unfinished"' EXIT
+    CGO_ENABLED=0 go build -mod=readonly -buildvcs=false -trimpath -ldflags "-s -w" -o "$unfinished" \
+        helm.sh/helm/v4/cmd/helm >&2
+    mv "$unfinished" "$target"
 fi
 printf '%s\n' "$target"

@@ -1,6 +1,7 @@
 // A real Kubernetes control plane in one binary, for the tests marked `kubernetes`: etcd, kube-apiserver,
 // kube-controller-manager, kube-scheduler and kubectl as they are released, and kwok, which plays the nodes.
-// The first argument names the part; what follows are that part's own flags.
+// The first argument names the part; what follows are that part's own flags. go.mod also has Helm and KEDA, which
+// helm.sh and ../keda/build.sh build: in one module the libraries of Kubernetes are compiled once, not for each of them.
 package main
 
 import (
