@@ -1,4 +1,4 @@
-"""Smoothing: a level and a trend that fades, followed by statsmodels' Kalman filter over the rest after the season.
+"""Smoothing: a level and a trend that fades, followed by statsmodels over the rest after the season.
 
 Exponential smoothing with a damped local trend, on logarithms, on the whole rate or on its distance from the mean of
 the last days at the same minute, whichever erred less. Parameters are chosen at the fit; a forecast filters the newest
@@ -7,6 +7,7 @@ hours with them.
 
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,8 @@ _CHOSEN_ON_MINUTES = 4 * MINUTES_PER_DAY
 # Where a minute has no season the mean of the hour stands in.
 _LEVEL_MINUTES = 60
 
-# Filtering at a forecast starts so far back: with the slowest level 0.97 ** 600 of the first minute is left.
+# Filtering at a forecast starts so far back: with the slowest level 0.97 ** 600 of the first minute is left. So much is
+# left of a gap as well, and of what a Kalman filter is unsure of after it.
 _FILTER_MINUTES = 600
 
 
@@ -55,10 +57,46 @@ class Smoothing:
     def states(self, values: FloatArray) -> FloatArray:
         """Level and trend expected one minute after each value, (2, values); through unknown values (NaN) both run on.
 
-        The first value has to be known.
+        After some of these the next values move the level by more, until it is as sure as before. The first value has
+        to be known.
         """
+        gaps = np.flatnonzero(np.isnan(values))
+        first = int(gaps[0]) if gaps.size else len(values)
+        settled = min(int(gaps[-1]) + 1 + _FILTER_MINUTES, len(values)) if gaps.size else len(values)
+        parts, level, trend = [], float(values[0]), 0.0
+        for begin, end in ((0, first), (first, settled), (settled, len(values))):
+            if begin < end:
+                part = self._recursion(values[begin:end], level, trend)
+                parts.append(part)
+                trend = float(part[1, -1]) / self.damping
+                level = float(part[0, -1]) - self.damping * trend
+        return np.concatenate(parts, axis=1)
+
+    def _recursion(self, values: FloatArray, level: float, trend: float) -> FloatArray:
+        """The same after values whose last level and trend these are."""
         # Loading it takes a second of processor time, which a process that fits nothing does without.
-        from statsmodels.tsa.statespace import (  # type: ignore[import-untyped]  # noqa: PLC0415  # has no types
+        from statsmodels.tsa.exponential_smoothing.ets import (  # type: ignore[import-untyped]  # noqa: PLC0415  # has no types
+            ETSModel,
+        )
+
+        # Of a single value it takes the state before for the one after.
+        if len(values) == 1 or np.isnan(values).any():
+            return self._filtered(values, level, trend)
+        model = ETSModel(
+            values,
+            trend="add",
+            damped_trend=True,
+            initialization_method="known",
+            initial_level=level,
+            initial_trend=trend,
+        )
+        _, states = model.smooth([self.level, self.trend, self.damping, level, trend], return_raw=True)
+        fading = self.damping * states[:, 1]
+        return np.stack([states[:, 0] + fading, fading])
+
+    def _filtered(self, values: FloatArray, level: float, trend: float) -> FloatArray:
+        """The same, some of the values unknown, in 27 times as long."""
+        from statsmodels.tsa.statespace import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as above
             exponential_smoothing,
             kalman_filter,
         )
@@ -68,8 +106,8 @@ class Smoothing:
             trend=True,
             damped_trend=True,
             initialization_method="known",
-            initial_level=float(values[0]),
-            initial_trend=0.0,
+            initial_level=level,
+            initial_trend=trend,
             concentrate_scale=False,
         )
         # States do not depend on the variance of surprises; 1.0 holds for a load without any, too.
@@ -84,7 +122,7 @@ class Smoothing:
         """Level and trend of the newest ten hours carried on, with the season ahead, one value per horizon."""
         newest = np.arange(max(0, ahead.series.last + 1 - _FILTER_MINUTES), ahead.series.last + 1, dtype=np.int64)
         known = newest[np.argmax(np.isfinite(ahead.series.values[newest])) :]
-        season = _season_at(ahead.series, known, of=self.season)
+        season = _part_of(_seasons_at(ahead.series, known), self.season)
         states = self.states(ahead.series.values[known] - season)[:, -1:]
         paths = self.ahead(states, ahead.horizons) + _season_ahead(ahead.season, season[-1:], of=self.season)
         path: FloatArray = paths[0]
@@ -120,50 +158,68 @@ def fit_smoothing(past: Past) -> tuple[Smoothing, FloatArray]:
     from thousands.
     """
     still, damped = _TRENDS[0], _TRENDS[1:]
+    newest = _Filtered.since(max(0, len(past.series.values) - _CHOSEN_ON_MINUTES), past)
     chosen = _best(
-        past,
+        newest,
         [
             Smoothing(level=level, trend=still[0], damping=still[1], season=season)
             for season, level in product(_SEASONS, _LEVELS)
         ],
     )
-    chosen = _best(past, [chosen, *(replace(chosen, trend=trend, damping=damping) for trend, damping in damped)])
-    return chosen, _centres(past, chosen, since=0)
+    chosen = _best(newest, [chosen, *(replace(chosen, trend=trend, damping=damping) for trend, damping in damped)])
+    return chosen, _Filtered.since(0, past).centres(chosen)
 
 
-def _best(past: Past, smoothings: list[Smoothing]) -> Smoothing:
+def _best(newest: "_Filtered", smoothings: list[Smoothing]) -> Smoothing:
     """The one with the least mean absolute error over the hour ahead, the first of equals."""
-    since = max(0, len(past.series.values) - _CHOSEN_ON_MINUTES)
-    targets = past.targets[past.origins >= since]
-    errors = [
-        float(np.nansum(np.abs(targets - _centres(past, smoothing, since=since))[:, _JUDGED]))
-        for smoothing in smoothings
-    ]
+    targets = newest.past.targets[newest.judged]
+    errors = [float(np.nansum(np.abs(targets - newest.centres(smoothing))[:, _JUDGED])) for smoothing in smoothings]
     return smoothings[int(np.argmin(errors))]
 
 
-def _centres(past: Past, smoothing: Smoothing, *, since: int) -> FloatArray:
-    """The centres at the origins from minute `since` on, (origins, KNOTS), filtered from there on."""
-    first = since + int(np.argmax(np.isfinite(past.series.values[since:])))
-    minutes = np.arange(first, len(past.series.values), dtype=np.int64)
-    judged = np.flatnonzero(past.origins >= since)
-    at = np.maximum(past.origins[judged] - first, 0)
-    season = _season_at(past.series, minutes, of=smoothing.season)
-    states = smoothing.states(past.series.values[minutes] - season)[:, at]
-    return smoothing.ahead(states, KNOTS) + _season_ahead(
-        past.season, season[at], of=smoothing.season, of_origins=judged
-    )
+class _Filtered(NamedTuple):
+    """The minutes that are filtered, their seasons, and the places of the judged ones among the past's origins."""
+
+    past: Past
+    minutes: IntArray
+    seasons: FloatArray
+    judged: IntArray
+
+    @classmethod
+    def since(cls, minute: int, past: Past) -> "_Filtered":
+        """Those from the first known one on."""
+        first = minute + int(np.argmax(np.isfinite(past.series.values[minute:])))
+        minutes = np.arange(first, len(past.series.values), dtype=np.int64)
+        return cls(past, minutes, _seasons_at(past.series, minutes), np.flatnonzero(past.origins >= minute))
+
+    def centres(self, smoothing: Smoothing) -> FloatArray:
+        """The centres at the judged origins, (origins, KNOTS)."""
+        season = _part_of(self.seasons, smoothing.season)
+        at = np.maximum(self.past.origins[self.judged] - self.minutes[0], 0)
+        states = smoothing.states(self.past.series.values[self.minutes] - season)[:, at]
+        return smoothing.ahead(states, KNOTS) + _season_ahead(
+            self.past.season, season[at], of=smoothing.season, of_origins=self.judged
+        )
 
 
-def _season_at(series: LogSeries, minutes: IntArray, *, of: tuple[float, float]) -> FloatArray:
-    """The part of these minutes' season that is subtracted, from the days before them; 0 where none is known."""
-    if of == (0.0, 0.0):
-        return np.zeros(len(minutes))
+def _seasons_at(series: LogSeries, minutes: IntArray) -> FloatArray:
+    """Profile and detail of these minutes' season, from the days before them, (2, minutes).
+
+    Where they are not known, the mean of the hour before and 0.
+    """
     season = Season.at(series, minutes, np.zeros(1, dtype=np.int64))
-    share, detail = of
     level = series.trailing_mean(minutes, minutes=_LEVEL_MINUTES)
-    at: FloatArray = share * np.where(np.isnan(season.profile[0]), level, season.profile[0])
-    return at + detail * np.where(np.isnan(season.detail[0]), 0.0, season.detail[0])
+    profile, detail = season.profile[0], season.detail[0]
+    return np.stack([np.where(np.isnan(profile), level, profile), np.where(np.isnan(detail), 0.0, detail)])
+
+
+def _part_of(seasons: FloatArray, of: tuple[float, float]) -> FloatArray:
+    """The part of the season that is subtracted."""
+    if of == (0.0, 0.0):
+        return np.zeros(seasons.shape[1])
+    share, detail = of
+    part: FloatArray = share * seasons[0] + detail * seasons[1]
+    return part
 
 
 def _season_ahead(

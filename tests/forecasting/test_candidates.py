@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from statsmodels.tsa.statespace import exponential_smoothing  # type: ignore[import-untyped]  # has no types
 
 from benchmarks.forecasts.boosting import fit_across
 from benchmarks.forecasts.fourier import FourierForecaster
@@ -100,6 +101,35 @@ def test_smoothing_equals_the_textbook_method(values: list[float], level: float,
     expected = [at + trend * sum(damping**step for step in range(1, horizon + 1)) for horizon in (1, 2, 10)]
     path = smoothing.ahead(smoothing.states(np.array(values))[:, -1:], np.array([1, 2, 10]))[0]
     np.testing.assert_allclose(path, expected, rtol=1e-9, atol=1e-9)
+
+
+@given(
+    length=st.integers(2, 1500),
+    gaps=st.lists(st.tuples(st.integers(1, 1499), st.integers(1, 90)), max_size=3),
+    level=st.sampled_from([0.03, 0.1, 0.8]),
+    trend=st.sampled_from([(1e-6, 0.5), (0.01, 0.9), (0.01, 0.97)]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=50, deadline=None)
+def test_smoothing_through_gaps_equals_a_kalman_filter(
+    length: int, gaps: list[tuple[int, int]], level: float, trend: tuple[float, float], seed: int
+) -> None:
+    """A level that ran on through a gap is less sure, and moved by more: as by the filter that knows how much."""
+    dice = np.random.default_rng(seed)
+    values = 7.0 + np.cumsum(dice.normal(0.0, 0.01, length)) + dice.normal(0.0, 0.05, length)
+    for begin, minutes in gaps:
+        values[begin : begin + minutes] = np.nan
+    filtered = exponential_smoothing.ExponentialSmoothing(
+        values,
+        trend=True,
+        damped_trend=True,
+        initialization_method="known",
+        initial_level=values[0],
+        initial_trend=0.0,
+        concentrate_scale=False,
+    ).smooth([level, *trend, 1.0])
+    smoothing = Smoothing(level=level, trend=trend[0], damping=trend[1], season=(0.0, 0.0))
+    np.testing.assert_allclose(smoothing.states(values), filtered.predicted_state[1:, 1:], rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.slow
