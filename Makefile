@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 BIN := .venv/bin
+INSTALLED := .venv/.installed
 READY := .venv/.ready
 # Images of containers set it; then each of the hundred processes of the tests would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,15 +14,18 @@ help: ## print the targets
 
 setup: $(READY) ## install everything into .venv, pinned and hashed (once; a second run is instant)
 
-$(READY): requirements/dev.txt requirements/bootstrap.txt pyproject.toml scripts/setup
+$(INSTALLED): requirements/dev.txt requirements/bootstrap.txt pyproject.toml scripts/setup
 	@scripts/step setup scripts/setup
+	@touch $@
+
+$(READY): $(INSTALLED)
 	@PYTHONPATH=. scripts/step loops $(BIN)/python scripts/compile_loops.py
 	@touch $@
 
 demo: $(READY) ## run the whole pipeline on a generated workload: no Kafka, no cluster, no Java needed
 	@$(BIN)/lagcast demo
 
-fmt: $(READY) ## format the code and mend what ruff can mend
+fmt: $(INSTALLED) ## format the code and mend what ruff can mend
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
@@ -48,25 +52,30 @@ INTERPRETED := -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryM
 CLASSES := $(CURDIR)/.venv/spark-classes.jsa
 QUICK := SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 $(INTERPRETED) -XX:SharedArchiveFile=$(CLASSES)"
 LIVE := spark or kafka or kubernetes or postgres or image or browser
-FAST_TESTS := --step fast-tests '$(BIN)/pytest -q -n 2 -m "not ($(LIVE)) and not slow"'
-LIMITED_TESTS := --step limited-tests '$(BIN)/pytest -q -n 2 -m "slow and alone and not ($(LIVE))"'
-SLOW_TESTS := slow-tests '$(BIN)/pytest -q -n 2 -m "slow and not alone and not ($(LIVE))" --durations=15'
+# Each process of a run imports and reads whatever it could have to run, 30 s of processor time for all there is.
+LIVE_FOLDERS := tests/cli tests/live tests/spark_features
+PYTEST := $(BIN)/pytest -q
+WITHOUT_DOCTESTS := -o addopts="--import-mode=importlib --strict-markers --strict-config"
+FAST_TESTS := --step fast-tests '$(PYTEST) -n 2 -m "not ($(LIVE)) and not slow"'
+LIMITED_TESTS := --step limited-tests '$(PYTEST) $(WITHOUT_DOCTESTS) -n 2 -m "slow and alone and not ($(LIVE))" tests'
+SLOW_TESTS := slow-tests '$(PYTEST) $(WITHOUT_DOCTESTS) -n 2 -m "slow and not alone and not ($(LIVE))" --durations=15 tests'
+LIVE_PYTEST := $(QUICK) $(PYTEST) $(WITHOUT_DOCTESTS) --durations=15 $(LIVE_FOLDERS)
 LIVE_TESTS := \
-	--live live-tests '$(QUICK) $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "($(LIVE)) and not alone" --durations=15' \
-	--live timed-tests '$(QUICK) $(BIN)/pytest -q -m "($(LIVE)) and alone" --durations=15'
+	--live live-tests '$(LIVE_PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "($(LIVE)) and not alone"' \
+	--live timed-tests '$(LIVE_PYTEST) -m "($(LIVE)) and alone"'
 ARCHIVE := --along spark-classes '$(MAKE) --no-print-directory $(CLASSES)'
 PARTS := --beside parts 'PYTHONPATH=. $(BIN)/python scripts/build_parts.py'
 
-lint: $(READY) ## formatting, ruff, import contracts, mypy --strict
+lint: $(INSTALLED) ## formatting, ruff, import contracts, mypy --strict
 	@$(STEPS) $(LINT)
 
-$(CLASSES): $(READY) scripts/spark_classes.py
+$(CLASSES): $(INSTALLED) scripts/spark_classes.py
 	@$(QUICK) PYTHONPATH=. scripts/step spark-classes $(BIN)/python scripts/spark_classes.py $@
 
-check: $(READY) ## lint, the site of docs/ and the fast tests, before each commit
+check: $(INSTALLED) ## lint, the site of docs/ and the fast tests, before each commit
 	@$(STEPS) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS)
 
-test: $(READY) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
+test: $(INSTALLED) ## lint and every test there is; live tests are skipped where their tools are missing, unless CI=true
 	@$(STEPS) $(PARTS) $(ARCHIVE) $(LINT) $(SITE) $(LOOPS) $(FAST_TESTS) $(LIMITED_TESTS) --under $(SLOW_TESTS) $(LIVE_TESTS)
 
 test-fast: $(READY) ## tests that need no JVM, no broker, no cluster and no patience

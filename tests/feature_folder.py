@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
@@ -31,14 +31,15 @@ def add_rows(table: Path, rows: Iterable[GroupInterval]) -> None:
     if (table / "manifest.json").exists():
         before = json.loads((table / "manifest.json").read_text())
         version, parts = before["feature_table_version"] + 1, before["parts"]
-    by_date: dict[str, list[dict[str, object]]] = {}
+    by_date: dict[str, list[GroupInterval]] = {}
     for row in rows:
-        by_date.setdefault(f"{row.interval_end_at:%Y-%m-%d}", []).append(asdict(row))
+        by_date.setdefault(f"{row.interval_end_at:%Y-%m-%d}", []).append(row)
     for date, of_date in by_date.items():
+        columns = pa.Table.from_pydict({name: list(map(attrgetter(name), of_date)) for name in SCHEMA.names}, SCHEMA)
         for seconds in (15, 3600):
             folder = Path("versions", f"v{version}", f"interval_seconds={seconds}", f"date={date}")
             (table / folder).mkdir(parents=True)
-            pq.write_table(pa.Table.from_pylist(of_date, SCHEMA), table / folder / "part-0.parquet")
+            pq.write_table(columns, table / folder / "part-0.parquet")
             parts.append({"interval_seconds": seconds, "date": date, "folder": str(folder), "rows": len(of_date)})
     manifest = {
         "format": "lagcast group_intervals",

@@ -176,10 +176,10 @@ def test_rivals_keep_the_order_given_without_duplicates() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_longer_trace_is_read_by_the_features_job(lagcast_process: Lagcast, tmp_path: Path) -> None:
-    """Of three days the last one is judged, and the two before it come to lagcast through samples and Spark."""
-    trace = _write_trace(tmp_path / "three.csv", 3 * 1440)
-    code, out, err = lagcast_process("replay", "--trace", trace, "--against", "fixed", "--days", 1, "-o", "json")
+    """The last quarter of a day is judged, and the two days before it come to lagcast through samples and Spark."""
+    trace = _write_trace(tmp_path / "longer.csv", 2 * 1440 + 360)
+    code, out, err = lagcast_process("replay", "--trace", trace, "--against", "fixed", "--days", 0.25, "-o", "json")
     assert code == 0
     assert json.loads(out)["judged_from"] == "2026-05-06T00:00:00+00:00"
-    assert "the last 1 are judged, the 2 days before them are history" in err
+    assert "the last 0.25 are judged, the 2 days before them are history" in err
     assert "276,504 offset samples" in err  # 24 partitions x (2 x 5,760 + 1) instants

@@ -29,7 +29,7 @@ from collector.sample import OffsetSample
 from collector.sinks import write_samples
 from forecasting.history import GroupInterval
 from recommender.adapters.feature_table import FeatureTable
-from spark_features import stream
+from spark_features import growth, stream
 from spark_features.batch import build_features
 from spark_features.java import find_java
 from spark_features.stream import FollowRun, follow_features
@@ -268,17 +268,19 @@ def _truncate_newest(out_dir: Path) -> None:
 
 @pytest.mark.spark
 def test_a_truncated_file_of_the_table_costs_its_own_rows_and_at_a_start_none(
-    spark: SparkSession, folder: Path, sampled: Sampled
+    spark: SparkSession, folder: Path, sampled: Sampled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stream failed at each start, and where it merged that file: no group had a new row any more.
 
     While it runs the rows of the file are missing from then on; at a start those of the newest file are made again.
     """
-    made = _in_files([sampled(15 * n + 14, 100 * n) for n in range(1, 25)], folder / "made", seconds=15)
+    made = _in_files([sampled(15 * n + 14, 100 * n) for n in range(1, 13)], folder / "made", seconds=15)
+    monkeypatch.setattr(growth, "MOST_PARTS", 4)
+    monkeypatch.setattr(growth, "MERGED_PARTS", 3)
 
     def chunks() -> Iterator[list[Path]]:
-        for number, path in enumerate(made[:20]):
-            if number == 12:  # its 17th part makes the stream merge the newest nine
+        for number, path in enumerate(made[:8]):
+            if number == 3:  # its fifth part makes the stream merge the newest three
                 _truncate_newest(folder / "out")
             yield [path]
 
@@ -286,10 +288,10 @@ def test_a_truncated_file_of_the_table_costs_its_own_rows_and_at_a_start_none(
     ends = [row.interval_end_at for row in _rows(folder / "out", ("g",))["g", 15]]
     build_features(spark, folder / "samples", folder / "batch")
     wanted = [row.interval_end_at for row in _rows(folder / "batch", ("g",))["g", 15]]
-    assert [end for end in wanted if end not in ends] == [wanted[11]]
+    assert [end for end in wanted if end not in ends] == [wanted[2]]
 
     _truncate_newest(folder / "out")
-    _follow(spark, folder, [made[20:]])
+    _follow(spark, folder, [made[8:]])
     build_features(spark, folder / "samples", folder / "all")
     rows, whole = _rows(folder / "out", ("g",))["g", 15], _rows(folder / "all", ("g",))["g", 15]
     newest = [row for row in whole if row.interval_end_at > wanted[-2]]

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def contest() -> Contest:
-    """Eight hours of a wave that doubles and halves each two hours, in a group of 24 partitions."""
-    wave = 1500.0 - 500.0 * np.cos(np.arange(480) / 120.0 * 2.0 * np.pi)
+    """Four hours of a wave that doubles and halves each two hours, in a group of 24 partitions."""
+    wave = 1500.0 - 500.0 * np.cos(np.arange(240) / 120.0 * 2.0 * np.pi)
     trace = Trace(name="wave", start_at=datetime(2026, 5, 4, tzinfo=UTC), step_seconds=60, messages_per_second=wave)
     world = World(partitions=24, capacity_messages_per_second_per_replica=150.0)
     return Contest(
