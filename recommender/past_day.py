@@ -1,8 +1,8 @@
 """The last day of one group as it was observed, minute by minute. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from recommender.hindsight import DAY_MINUTES
 LAG_RATE_MINUTES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedMinute:
+class ObservedMinute(NamedTuple):
     """The minute that ends at `ends_at`; None is what was not seen in it."""
 
     ends_at: datetime
