@@ -58,17 +58,17 @@ class GoingOn:
         """The same of each of these groups."""
         return ((each, self.intervals(*each, since=since, until=until)) for each in groups)
 
-    def condensed_in_turn(
+    def condensed_in_turns(
         self,
         groups: "Sequence[Group]",
         *,
         newest: timedelta,  # noqa: ARG002  # its rows are objects already
         since: datetime,
         until: datetime,
-    ) -> "Iterator[tuple[Group, Condensed]]":
-        """The same."""
+    ) -> "Iterator[Sequence[tuple[Group, Condensed]]]":
+        """The same, each a turn of its own."""
         for each, rows in self.intervals_in_turn(groups, since=since, until=until):
-            yield each, Condensed(None, (), rows)
+            yield [(each, Condensed(None, (), rows))]
 
 
 class LivingGroup:

@@ -127,10 +127,13 @@ class Histories(Protocol):
         """The same of each of these groups, one after the other, in as few reads as memory allows."""
         ...
 
-    def condensed_in_turn(
+    def condensed_in_turns(
         self, groups: Sequence[Group], *, newest: timedelta, since: datetime, until: datetime
-    ) -> Iterator[tuple[Group, Condensed]]:
-        """The same, with rows of `newest` before each group's newest row, or of more, and minutes before these."""
+    ) -> Iterator[Iterable[tuple[Group, Condensed]]]:
+        """The same, with rows of `newest` before each group's newest row, or of more, and minutes before these.
+
+        The groups of a turn are read together: of a turn that is not used up, that was for nothing.
+        """
         ...
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby
@@ -81,6 +81,9 @@ GROUPS_OF_A_FIT = 60
 # that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
 # advice until the last one is read.
 OPENING_SECONDS = 15.0
+# Until then a group that was followed before is decided by its newest hour and by what was kept of it, in a trial in
+# 0.2 s instead of 3: enough for a forecast that the load stays, and for the errors of that forecast.
+FIRST_LOOK = timedelta(hours=1)
 
 # A decision stands while no row of its group has come, for less than a cycle: one without any rows decides all groups.
 STANDS_CYCLES = 0.9
@@ -104,6 +107,8 @@ class Watched:
     """The state that the loop keeps of one group between two cycles.
 
     `news_at` is the cycle in which its newest row came, and `standing` the decision on it, unless a hold was in force.
+    `past_unread`: of its past only the newest hour was read so far; `stops` were measured since then, and are told
+    again to the session that comes after.
     """
 
     session: Session
@@ -115,6 +120,8 @@ class Watched:
     news_at: datetime
     standing: Decision | None = None
     failure: str | None = None
+    past_unread: bool = False
+    stops: list[MeasuredPause] = field(default_factory=list)
 
     @property
     def lesson(self) -> tuple[GroupKind, Learned]:
@@ -140,8 +147,9 @@ class Recommender:
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
     cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle: where there is none, it
     is infinite. Groups that are new
-    are opened for `opening_seconds_per_cycle`; those that are left have no decision in this cycle, and `early` is
-    set, which asks for the next one at once. Holds of the store are in force from the next cycle on. A cycle ends
+    are opened for `opening_seconds_per_cycle`. Those that are left are opened in the next cycles: what has an account
+    is decided by its newest hour until then, others have no decision in this cycle, and `early` is set, which asks for
+    the next one at once. Holds of the store are in force from the next cycle on. A cycle ends
     after the group in which `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed
     half a minute after it was asked to end. `namespace_of` has the Kubernetes namespace of a group, for those on
     namespaces. `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other
@@ -183,6 +191,7 @@ class Recommender:
     _tried_at: dict[Group, datetime] = field(default_factory=dict)
     _searches_left: float = 0
     _fits_left: int = 0
+    _unread: frozenset[Group] = frozenset()
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
         """One cycle: a decision for each group, kept and published, in the order of the groups."""
@@ -202,8 +211,8 @@ class Recommender:
             groups = self._groups(obstacles, now=now)
             self._forget_all_but(groups)
             self._fits_left = max(FITS_PER_CYCLE, len(groups) // GROUPS_OF_A_FIT)
-            newest = self._newest_rows(now=now)
             opened, waiting = self._opened([group for group in groups if group not in obstacles], now=now)
+            newest = self._newest_rows(now=now)
             self._share_lessons()
         decisions: list[Decision] = []
         for begin in range(0, len(groups), STORED_AT_ONCE):
@@ -226,8 +235,10 @@ class Recommender:
             return tuple(decisions)
         # Those that are left out, or fail, wait again and again: that is no reason to begin at once.
         if any(group not in self._tried_at for group in waiting):
-            _log.info("opening", groups=len(groups) - len(waiting), of=len(groups))
             self.early.set()
+        if waiting or self._unread:
+            whole = len(groups) - len(waiting) - len(self._unread)
+            _log.info("opening", groups=whole, first_look=len(self._unread), of=len(groups))
         self.known_groups.cycle_is_over()
         decisions.sort(key=lambda each: (each.cluster, each.group))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
@@ -339,29 +350,45 @@ class Recommender:
         """The new sessions, and the groups that have to wait for the next cycle.
 
         Sessions begin before the first decision of the cycle, which the lessons of all groups may change. Those that
-        fail are in neither.
+        fail are in neither. `_unread` are then the groups that do not wait, though their past is left unread.
         """
         opened: dict[Group, Session | None] = {}
-        new = [group for group in groups if group not in self._watched]
+        self._unread = frozenset()
+        new = [group for group in groups if group not in self._watched or self._watched[group].past_unread]
         if not new or self._outage is not None:
             return opened, ()
+        left = self._open_in_turns(new, opened, now=now)
+        if left:
+            self._unread = frozenset(self.store.groups_with_account(since=kept_since(now))) & left.keys()
+        return opened, left.keys() - self._unread
+
+    def _open_in_turns(
+        self, new: Sequence[Group], opened: dict[Group, Session | None], *, now: datetime
+    ) -> Mapping[Group, None]:
+        """Open these groups while there is time; returns those that are left."""
         began, left = self.timer(), dict.fromkeys(new)
+        turn_began = began
         try:
-            for group, past in self._pasts_in_turn(new, now=now):
-                if self.is_stopped() or (len(left) < len(new) and self._opens_for_long(since=began)):
-                    return opened, left
-                self._tried_at[group] = now
-                del left[group]
-                with suppress(Exception):  # reading again for the decision gives the group's refusal
-                    opened[group] = self._begun(group, past, now=now)
+            for turn in self._pasts_in_turns(new, now=now):
+                for group, past in turn:
+                    if self.is_stopped():
+                        return left
+                    self._tried_at[group] = now
+                    del left[group]
+                    try:
+                        opened[group] = self._begun(group, past, now=now)
+                    except Exception:  # noqa: BLE001  # reading again for the decision gives the group's refusal
+                        self._watched.pop(group, None)
+                # The next turn takes as long as this one, and what is read of it is lost if it is not used up.
+                turn_ended = self.timer()
+                if (turn_ended - began) + (turn_ended - turn_began) >= self.opening_seconds_per_cycle:
+                    return left
+                turn_began = turn_ended
         except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
             _log.debug("opening_failed", error=str(error))
-        return opened, ()
+        return {}
 
-    def _opens_for_long(self, *, since: float) -> bool:
-        return self.timer() - since >= self.opening_seconds_per_cycle
-
-    def _pasts_in_turn(self, groups: Sequence[Group], *, now: datetime) -> Iterator[tuple[Group, Condensed]]:
+    def _pasts_in_turns(self, groups: Sequence[Group], *, now: datetime) -> Iterator[Iterable[tuple[Group, Condensed]]]:
         """The last weeks of each of these groups, first of those that were never tried, then by how long ago that was.
 
         Groups that are left out, or fail, are new in each cycle: they must not keep the others waiting for ever.
@@ -454,9 +481,11 @@ class Recommender:
                 session = opened[group] if group in opened else self._session(group, newest, now=now)
             if session is None:
                 return None
-            # Before the decision that learns from them.
-            with self._storing(times):
-                self.store.keep_outcomes(session.drain_outcomes())
+            # Before the decision that learns from them. By the newest hour alone a move may be graded wrongly: it is
+            # graded once the past is read.
+            if not self._watched[group].past_unread:
+                with self._storing(times):
+                    self.store.keep_outcomes(session.drain_outcomes())
             with times.timing("forecast"):
                 fits_before = session.fits
                 forecast = session.forecast(now, may_refit=self._fits_left > 0)
@@ -493,10 +522,10 @@ class Recommender:
         return hold_on(self._holds, *group, namespace=self.namespace_of(*group), now=now)
 
     def _newest_rows(self, *, now: datetime) -> NewestRows:
-        """The rows of this cycle; none in an outage, in which nobody takes them."""
+        """The rows of this cycle, and the newest hour of groups that begin with it; none in an outage."""
         known = {} if self._outage is not None else self._watched
         seen = {group: watched.seen_until for group, watched in known.items()}
-        return NewestRows(self.histories, seen=seen, until=now)
+        return NewestRows(self.histories, seen=dict.fromkeys(self._unread, now - FIRST_LOOK) | seen, until=now)
 
     def _session(self, group: Group, newest: NewestRows, *, now: datetime) -> Session | None:
         """The group's session, with every row that has come since the last cycle and none from after `now`."""
@@ -505,6 +534,8 @@ class Recommender:
         if watched is not None and watched.seen_until <= now and self._as_before(watched, group, settings):
             for stop in self.stops(group):
                 watched.session.measured(stop)
+                if watched.past_unread:
+                    watched.stops.append(stop)
             rows = newest.of(group, since=watched.seen_until)
             watched.news_at = now if rows else watched.news_at
             for row in rows:
@@ -514,31 +545,39 @@ class Recommender:
             watched.changes = changes_in(rows, before=watched.changes)
             self._show_workload(group, watched)
             return watched.session
+        if group in self._unread:
+            rows = newest.of(group, since=now - FIRST_LOOK)
+            # One that has been silent for so long waits: what to say of it depends on its last row.
+            return self._begun(group, Condensed(None, (), rows), now=now, past_unread=True) if rows else None
         return self._begun_anew(group, now=now)
 
     def _begun_anew(self, group: Group, *, now: datetime) -> Session | None:
         """A new session of the group, whose rows are read alone."""
         begin = now - LOOK_BACK
         if self.store.account(*group, since=kept_since(now)):
-            pasts = self.histories.condensed_in_turn([group], newest=ROWS_BESIDE_ACCOUNT, since=begin, until=now)
-            ((_, past),) = pasts
+            turns = self.histories.condensed_in_turns([group], newest=ROWS_BESIDE_ACCOUNT, since=begin, until=now)
+            ((_, past),) = chain.from_iterable(turns)
         else:
             past = Condensed(None, (), self.histories.intervals(*group, since=begin, until=now))
         return self._begun(group, past, now=now)
 
-    def _pasts(self, groups: Sequence[Group], *, now: datetime) -> Iterator[tuple[Group, Condensed]]:
-        """The last weeks of each of these groups; where an account was kept, as minutes but for the last day."""
+    def _pasts(self, groups: Sequence[Group], *, now: datetime) -> Iterator[Iterable[tuple[Group, Condensed]]]:
+        """The last weeks of each of these groups; where an account was kept, as minutes but for the last day.
+
+        In turns of groups that are read together.
+        """
         begin, kept = now - LOOK_BACK, self.store.groups_with_account(since=kept_since(now))
         followed = [group for group in groups if group in kept]
         others = [group for group in groups if group not in kept]
-        if followed:
-            yield from self.histories.condensed_in_turn(followed, newest=ROWS_BESIDE_ACCOUNT, since=begin, until=now)
+        # Until their turn comes, these have no advice.
         if others:
             for group, rows in self.histories.intervals_in_turn(others, since=begin, until=now):
-                yield group, Condensed(None, (), rows)
+                yield [(group, Condensed(None, (), rows))]
+        if followed:
+            yield from self.histories.condensed_in_turns(followed, newest=ROWS_BESIDE_ACCOUNT, since=begin, until=now)
 
-    def _begun(self, group: Group, past: Condensed, *, now: datetime) -> Session | None:
-        """A new session of the group from its last weeks."""
+    def _begun(self, group: Group, past: Condensed, *, now: datetime, past_unread: bool = False) -> Session | None:
+        """A new session of the group from its last weeks; with `past_unread` from its newest rows alone."""
         settings = self._settings(group)
         account = self._account(group, now=now)
         before, telling, rows = past
@@ -563,13 +602,21 @@ class Recommender:
             outcomes=outcomes,
             account=account,
             caller=self.caller,
+            past_unread=past_unread,
         )
         session.start_from(self._similar.get(kind_of(profile)))
-        for stop in self.stops(group):
+        first_look = self._watched.get(group)
+        stops = [*(() if first_look is None else first_look.stops), *self.stops(group)]
+        for stop in stops:
             session.measured(stop)
         seen_until = rows[-1].interval_end_at if rows else now - LOOK_BACK
         changes = changes_in(chain(telling, rows))
-        self._watched[group] = Watched(session, profile, settings, observed, changes, seen_until, news_at=now)
+        self._watched[group] = Watched(
+            *(session, profile, settings, observed, changes, seen_until),
+            news_at=now,
+            past_unread=past_unread,
+            stops=stops if past_unread else [],
+        )
         self._show_workload(group, self._watched[group])
         return session
 

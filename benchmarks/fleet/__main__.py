@@ -3,9 +3,10 @@
     make bench-fleet GROUPS=1000 OUT=FILE
     python -m benchmarks.fleet --page FILE > docs/fleet.md
 
-The first form starts a Kafka, and takes ten minutes more than MINUTES. With WEEKS=4 it takes an hour more: most of it
-is the restart, with the weeks of each group that are put into its table before. FILE is a JSON document. Exit code 1
-where a bar is missed. The second form prints the page of such a document, writes its picture, and runs nothing.
+The first form starts a Kafka, and takes ten minutes more than MINUTES. With WEEKS=4 it takes hours more: most of it
+is until the weeks of each group, which are put into its table before a second start, are read. FILE is a JSON document.
+Exit code 1 where a bar is missed. The second form prints the page of such a document, writes its picture, and runs
+nothing.
 """
 
 import argparse

@@ -37,7 +37,9 @@ YOUNG = """\
   figure of this page."""
 OLD = """\
 - **The past.** Once each group has its first advice, from half an hour of samples, `up` is stopped, rows of {weeks}
-  weeks are put into its table for each group, and it is started again, as a service that has run for so long."""
+  weeks are put into its table for each group, and it is started again, as a service that has run for so long. Each
+  forecaster is proven with the weeks then, which a service that had them before has kept. The measured minutes begin
+  when the weeks of all groups are read."""
 
 WORDS = """\
 - *Recommender* is the process that reads the rows, decides, stores, publishes and serves; Spark and the reading of
@@ -70,6 +72,7 @@ def page_of(document: Document, *, picture: Path) -> str:
     weeks = document.get("weeks", 0)  # none before there were any
     if weeks:
         others.append(("the same from the second start, with the weeks", f"{document['restart_seconds']:.0f}"))
+        others.append(("until their weeks were read, s from the second start", f"{document['past_read_seconds']:.0f}"))
     page = [
         INTRODUCTION.format(**document, past=OLD.format(weeks=weeks) if weeks else YOUNG),
         "## The bars\n",

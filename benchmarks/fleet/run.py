@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +30,8 @@ from tests.live.harness.clients import create_topic
 
 PAST = timedelta(minutes=30)
 _START_SECONDS = 3600.0
+# The weeks of a thousand groups are read beside their decisions.
+_READING_SECONDS = 4.0 * 3600.0
 # The loops are compiled, the past is read, and each model has been fitted once.
 _SETTLING_SECONDS = 120.0
 _LOOK_SECONDS = 5.0
@@ -50,10 +52,10 @@ def measured(*, groups: int, partitions: int, minutes: float, weeks: int) -> dic
         ends.enter_context(RealGroups(broker.address, ["real-00"]).at_work())
         begins_at = ends.enter_context(sending(load, broker.address, past=PAST))
         ends.enter_context(_landing(broker.address, folder))
-        advised = ends.enter_context(_following(load, broker.address))
+        advised, reactive = ends.enter_context(_following(load, broker.address))
         deciding = ends.enter_context(ExitStack())
         up = deciding.enter_context(_deciding(broker.address, folder))
-        first_advice, restart = _seconds_until_all_advised(advised, names, up), None
+        first_advice, restart, past_read = _seconds_until_all_advised(advised, names, up), None, None
         if weeks:
             # An account is kept with the decision on the first rows after the first ones.
             for _ in range(3):
@@ -62,6 +64,7 @@ def measured(*, groups: int, partitions: int, minutes: float, weeks: int) -> dic
             add_weeks(folder / "data" / "features", load, weeks=weeks, until=begins_at)
             up = deciding.enter_context(_deciding(broker.address, folder))
             restart = _seconds_until_all_advised(advised, names, up)
+            past_read = restart + _seconds_until_none_is(reactive, up)
         time.sleep(_SETTLING_SECONDS)
         began = read_clock()
         costs = _costs(up.pid, seconds=60.0 * minutes)
@@ -82,6 +85,7 @@ def measured(*, groups: int, partitions: int, minutes: float, weeks: int) -> dic
         "noise": NOISE,
         "first_advice_seconds": first_advice,
         "restart_seconds": restart,
+        "past_read_seconds": past_read,
         "samples": len(seconds),
         "age_seconds": {"median": median(seconds), "p95": quantiles(seconds, n=20)[-1], "longest": seconds[-1]},
         "age_seconds_by_percent": {
@@ -109,9 +113,12 @@ def _deciding(address: str, folder: Path) -> "AbstractContextManager[subprocess.
 
 
 @contextmanager
-def _following(load: Load, address: str) -> Iterator[dict[str, float]]:
-    """Let each group do what it is advised, when it is, until the block ends; gives when each was advised last."""
-    stop, advised = threading.Event(), dict[str, float]()
+def _following(load: Load, address: str) -> Iterator[tuple[dict[str, float], set[str]]]:
+    """Let each group do what it is advised, when it is, until the block ends.
+
+    Gives when each was advised last, and the groups whose last advice knew less than two days of them.
+    """
+    stop, advised, reactive = threading.Event(), dict[str, float](), set[str]()
 
     def follow() -> None:
         reader = Consumer({"bootstrap.servers": address, "group.id": "follower"})
@@ -124,6 +131,7 @@ def _following(load: Load, address: str) -> Iterator[dict[str, float]]:
                     execute_at = datetime.fromisoformat(body["execute_at"])
                     due[body["group_id"]] = execute_at.timestamp(), body["desired_replicas"]
                     advised[body["group_id"]] = message.timestamp()[1] / 1000.0
+                    (reactive.add if body["data"]["history_tier"] == "reactive" else reactive.discard)(body["group_id"])
             for name in [name for name, (at, _) in due.items() if at <= read_clock()]:
                 load.members[name] = due.pop(name)[1]
         reader.close()
@@ -131,7 +139,7 @@ def _following(load: Load, address: str) -> Iterator[dict[str, float]]:
     thread = threading.Thread(target=follow)
     thread.start()
     try:
-        yield advised
+        yield advised, reactive
     finally:
         stop.set()
         thread.join()
@@ -151,13 +159,35 @@ def _seconds_until_all_advised(
     advised: Mapping[str, float], names: Sequence[str], process: "subprocess.Popen[bytes]"
 ) -> float:
     """Wait until each group has advice of the process that is newer than this call. Errors: TimeoutError."""
-    started, began = read_clock(), time.monotonic()
-    while not all(advised.get(name, 0.0) >= started for name in names):
+    started = read_clock()
+    return _seconds_until(
+        lambda: all(advised.get(name, 0.0) >= started for name in names),
+        process,
+        limit_seconds=_START_SECONDS,
+        otherwise="not each group had advice",
+    )
+
+
+def _seconds_until_none_is(reactive: Collection[str], process: "subprocess.Popen[bytes]") -> float:
+    """Wait until the process has read the past of each group. Errors: TimeoutError."""
+    return _seconds_until(
+        lambda: not reactive,
+        process,
+        limit_seconds=_READING_SECONDS,
+        otherwise="the past of each group was not read",
+    )
+
+
+def _seconds_until(
+    is_so: Callable[[], bool], process: "subprocess.Popen[bytes]", *, limit_seconds: float, otherwise: str
+) -> float:
+    began = time.monotonic()
+    while not is_so():
         if process.poll() is not None:
             message = f"lagcast up ended with {process.returncode}"
             raise RuntimeError(message)
-        if time.monotonic() > began + _START_SECONDS:
-            message = f"not each group had advice within {_START_SECONDS:.0f} s"
+        if time.monotonic() > began + limit_seconds:
+            message = f"{otherwise} within {limit_seconds:.0f} s"
             raise TimeoutError(message)
         time.sleep(1.0)
     return time.monotonic() - began

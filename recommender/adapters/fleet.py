@@ -222,15 +222,13 @@ class _OneGroup:
     ) -> Iterator[tuple[Group, list[GroupInterval]]]:
         return ((each, self.intervals(*each, since=since, until=until)) for each in groups)
 
-    def condensed_in_turn(
+    def condensed_in_turns(
         self, groups: Sequence[Group], *, newest: timedelta, since: datetime, until: datetime
-    ) -> Iterator[tuple[Group, Condensed]]:
+    ) -> Iterator[Sequence[tuple[Group, Condensed]]]:
         rows = self._between(since, until)
         for each in groups:
-            if rows is None:
-                yield each, Condensed(None, (), ())
-            else:
-                yield each, self._condensed(rows, newest=newest)
+            past = Condensed(None, (), ()) if rows is None else self._condensed(rows, newest=newest)
+            yield [(each, past)]
 
     def _between(self, since: datetime | None, until: datetime | None) -> pa.Table | None:
         """Its rows between these instants, in order of time."""

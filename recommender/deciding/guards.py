@@ -191,10 +191,14 @@ def hold_back_at_first(proposal: Proposal, context: DecisionContext) -> Proposal
     """In the first half hour only replicas without work are removed: what was seen may have been a lull.
 
     None are added beside those that have done no message: that may be a livelock, which a move would only prolong.
+    While the group's past is not read, what comes next is not known either: the hour that is read may be a lull too.
     """
     known, useful = known_minutes(context.history), min(context.replicas, context.useful_replicas[-1])
     if known >= REACTIVE_MINUTES:
-        return proposal
+        if not context.track_record.past_unread or proposal.target >= useful:
+            return proposal
+        sentence = "Until the past of this group is read, no replica that has work is removed."
+        return proposal.bounded(context, target=useful, rule="short_history", sentence=sentence)
     if proposal.target > context.replicas > 0 and not np.nansum(context.history.consume_messages_per_second) > 0.0:
         sentence = f"In the {known} minutes that are known no message was done, so nothing shows that replicas help."
         return proposal.held(context, rule="short_history", sentence=sentence)

@@ -10,6 +10,7 @@ from cost_model.search.evaluation import PlanEvaluation, evaluate_plans
 from cost_model.search.plan import PlannedMove
 from cost_model.search.verdict import begun_at_once, best_moves, cheapest_counts, confidence, valley
 from forecasting.history import MINUTE_SECONDS
+from forecasting.history_tier import known_minutes
 from forecasting.units import SECONDS_PER_HOUR, Replicas
 from recommender.deciding.account import learned_moves, policy_figures, rebalance_impact_of, turning_points
 from recommender.deciding.context import DecisionContext
@@ -132,9 +133,18 @@ def explained(
         draft = replace(draft, sensitivity=_sensitivity(draft, choice, context, searched=sensitivity == "any"))
     leaving = _leaving(choice, context) if draft.action == "hold" and not guarded else None
     sentences = explain(draft, choice.situation.profile, leaving=leaving)
-    failure = context.track_record.forecaster_failure
-    more = (*(() if failure is None else (failure,)), *_remarks(draft, choice, context, sentences))
+    more = (*_on_what_is_missing(context), *_remarks(draft, choice, context, sentences))
     return replace(draft, sentences=(*sentences, *more, *draft.sentences))
+
+
+def _on_what_is_missing(context: DecisionContext) -> tuple[str, ...]:
+    """A sentence on a forecaster that is not used, and one on a past that is not read."""
+    failure = context.track_record.forecaster_failure
+    unread = (
+        f"Since its last start the recommender has read {known_minutes(context.history)} minutes of this group's past; "
+        "the rest follows."
+    )
+    return (*(() if failure is None else (failure,)), *((unread,) if context.track_record.past_unread else ()))
 
 
 def _sensitivity(

@@ -253,7 +253,8 @@ class TrackRecord:
     """The recent record of advice and forecaster for one group; None: too early to judge.
 
     `forecaster_failure` is the sentence on a forecaster that failed and was replaced; None: it works. The workload was
-    last seen in its cluster at `cluster_seen_at`.
+    last seen in its cluster at `cluster_seen_at`. `past_unread`: after a start only the newest hour of the group's past
+    was read so far.
     """
 
     fallback_policy: FallbackStanding | None = None
@@ -261,6 +262,7 @@ class TrackRecord:
     ledger: LedgerStanding | None = None
     forecaster_failure: str | None = None
     cluster_seen_at: datetime | None = None
+    past_unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

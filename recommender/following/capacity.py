@@ -8,6 +8,7 @@ from cost_model.physics.drains import Drains
 from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.history import GroupInterval, History
 from forecasting.units import Seconds
+from recommender.following.kept_account import MeasuredCapacity
 
 # Interval at which plans may fill a group that was never at its limit a step further; measuring takes 0.5 ms, after
 # backlogs 20 ms.
@@ -26,6 +27,16 @@ class CapacityTracker:
 
     def __post_init__(self) -> None:
         self._drains = Drains(self.profile)
+
+    def resume(self, measured: MeasuredCapacity | None) -> None:
+        """Go on with a capacity that was kept: it stays in use, as without a restart, until another one is measured."""
+        if measured is not None:
+            self._looked_at, self._seen = measured
+
+    @property
+    def measured(self) -> MeasuredCapacity | None:
+        """The last capacity that was measured, to be kept; None before there was one."""
+        return None if self._looked_at is None or self._seen is None else MeasuredCapacity(self._looked_at, self._seen)
 
     def observe(self, row: GroupInterval) -> None:
         """Take the next base row of the history."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from cost_model.physics.profile import Capacity
 from cost_model.shadows.playing import Shadows, shadows_of
 from cost_model.shadows.tables import MoveTimes
 from forecasting.packing import pack, unpack
@@ -175,13 +176,20 @@ class Proof(NamedTuple):
     is_proven: bool
 
 
+class MeasuredCapacity(NamedTuple):
+    """The capacity of a replica as it was found at an instant in what was known of the group then."""
+
+    looked_at: datetime
+    capacity: Capacity
+
+
 class AccountState(NamedTuple):
     """Who was followed at the end of a quarter, and all that the next row and the next choice depend on.
 
     The last row that was seen ended at `seen_until`, the last one before the first choice at `decided_after`. `counts`
     are those that places name. `played_times`, `played_capacity` and `played_members`: what shadows were played with
     last. `target_utilization` is what rows have taught of it, those before the account among them. `proof` is that of
-    the forecasts that plans were made with.
+    the forecasts that plans were made with, `measured` the capacity that was found in the group's history.
     """
 
     seen_until: datetime
@@ -205,6 +213,7 @@ class AccountState(NamedTuple):
     beside: SteeredState
     target_utilization: float | None = None
     proof: Proof | None = None
+    measured: MeasuredCapacity | None = None
 
 
 class AccountSlot(NamedTuple):

@@ -91,7 +91,10 @@ class MoveLearner:
             return
         self._target_utilization.observe(row, capacity.p20, likely=capacity.p50)
         self._take(self._grader.observe(row, capacity.p50))
-        self._learned = replace(self.teach(capacity), target_utilization=self._target_utilization.value)
+        learned, target_utilization = self.teach(capacity), self._target_utilization.value
+        if learned.target_utilization != target_utilization:
+            learned = replace(learned, target_utilization=target_utilization)
+        self._learned = learned
 
     def resume(self, target_utilization: float) -> None:
         """Go on with this target utilization, which rows have taught that are not observed again."""
@@ -108,10 +111,11 @@ class MoveLearner:
         if learned is None:
             learned = self._as_set(day_one(self._settings, capacity))
             learned = replace(learned, target_utilization=self._resumed_utilization)
-        late_price = self._settings.prices(capacity.p50).price_per_late_message
-        for move in self._untaught:
-            learned = learned.after(move.outcome, late_price=late_price)
-        self._untaught.clear()
+        if self._untaught:
+            late_price = self._settings.prices(capacity.p50).price_per_late_message
+            for move in self._untaught:
+                learned = learned.after(move.outcome, late_price=late_price)
+            self._untaught.clear()
         self._learned = learned
         return learned
 

@@ -19,7 +19,7 @@ from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer, Minutes, PackedHistory
 from forecasting.refusal import Refusal
-from forecasting.units import SECONDS_PER_DAY, Partitions, Replicas, Seconds
+from forecasting.units import Partitions, Replicas, Seconds
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold
 from recommender.deciding.inputs import DecisionInputs
@@ -41,6 +41,10 @@ from recommender.following.kept_account import AccountSlot
 from recommender.following.ledger import Ledger, LedgerDay
 from recommender.following.moves import MoveLearner
 
+# The ledger counts a day, and shadows remember a quarter of an hour more; the rows just before tell them whether the
+# group stands still. What is older would be followed and forgotten, two fifths of a first start with 28 days.
+LEDGER_PAST = timedelta(days=1)
+SHADOWS_PAST = LEDGER_PAST + timedelta(hours=1)
 # This many seconds of lag beyond a commit interval are a surprise.
 SURPRISING_LAG_SECONDS = 2.0
 
@@ -53,7 +57,8 @@ class Session:
     that were graded before, oldest first: learning uses them as stored, and rows up to the newest of them are not used
     again. `account` is what `drain_account` gave in the last day, oldest first: with it a session goes on as the one
     before would have; rows that came while no advice was valid are charged to nobody. `before` are rows before all of
-    `history`, of which minutes are enough: what moves and scalers did in them is in `outcomes` and `account`.
+    `history`, of which minutes are enough: what moves and scalers did in them is in `outcomes` and `account`. With
+    `past_unread` the group has more history than is given here, and nothing that has work is removed.
 
     A forecaster that fails, gives impossible values or exceeds the time limit of `caller` is replaced by persistence
     until it is fitted again, and the advice contains a sentence on it. The default `caller` has no time limit.
@@ -71,7 +76,9 @@ class Session:
         outcomes: Iterable[GradedMove] = (),
         account: Sequence[AccountSlot] = (),
         caller: Caller = call,
+        past_unread: bool = False,
     ) -> None:
+        self._past_unread = past_unread
         self._profile = profile
         self._settings = settings
         self._buffer = HistoryBuffer(profile.cluster, profile.group)
@@ -97,9 +104,9 @@ class Session:
         self._kept = self._account[-1].state if self._account else None
         if self._kept is not None:
             self._forecasts.resume(self._kept.proof)
+            self._capacity.resume(self._kept.measured)
         self._advised_until = None if previous is None else previous.valid_until
-        # Earlier rows are no part of a ledger of 24 hours: 28 days of them would take seconds.
-        self._ledger_from = rows[-1].interval_end_at - timedelta(seconds=SECONDS_PER_DAY) if rows else None
+        self._past_until = rows[-1].interval_end_at if rows else None
         for row in rows:
             self.observe(row)
         self._resume_utilization()
@@ -120,7 +127,7 @@ class Session:
         self._moves.observe(row, capacity)
         if capacity is not None and self._settings.fallback_policy:
             self._compare(row, capacity)
-        if capacity is not None and (self._ledger_from is None or row.interval_end_at > self._ledger_from):
+        if capacity is not None and self._is_within(LEDGER_PAST, row):
             self._count(row, capacity)
 
     def measured(self, stop: MeasuredPause) -> None:
@@ -153,7 +160,8 @@ class Session:
     def drain_account(self) -> tuple[AccountSlot, ...]:
         """What has changed of the account of who is followed since the last call, oldest first, to be stored."""
         slots = () if self._experts is None else self._experts.drain_account()
-        return tuple(slot._replace(state=slot.state._replace(proof=self._forecasts.proof)) for slot in slots)
+        proof, measured = self._forecasts.proof, self._capacity.measured
+        return tuple(slot._replace(state=slot.state._replace(proof=proof, measured=measured)) for slot in slots)
 
     def keep_again(self) -> None:
         """What `drain_outcomes` and `drain_account` gave last was not stored: the next calls give it too."""
@@ -174,11 +182,15 @@ class Session:
             self._resume(capacity)
         if self._counted_until is not None and row.interval_end_at <= self._counted_until:
             return
-        if self._experts is None and row.members:
+        if self._experts is None and row.members and self._is_within(SHADOWS_PAST, row):
             self._experts = self._new_experts(capacity, members=row.members)
         if self._experts is not None:
             is_advised = self._advised_until is None or row.interval_end_at <= self._advised_until
             self._experts.observe(row, capacity=capacity.p50, learned=self.learned, is_advised=is_advised)
+
+    def _is_within(self, past: timedelta, row: GroupInterval) -> bool:
+        """True if the row is not older than this part of the rows that the session began with."""
+        return self._past_until is None or row.interval_end_at > self._past_until - past
 
     def _resume_utilization(self) -> None:
         """Go on with the target utilization that was kept, once the rows are observed that it was kept with."""
@@ -301,6 +313,7 @@ class Session:
                 ledger=self._ledger_at(limit),
                 forecaster_failure=self.forecaster_failure,
                 cluster_seen_at=self._cluster_seen_at,
+                past_unread=self._past_unread,
             ),
         )
         decision = inputs.decide(sensitivity=sensitivity, history=history)

@@ -29,17 +29,17 @@ class ReadInTurn:
         for name in groups:
             yield name, self.intervals(*name, since=since, until=until)
 
-    def condensed_in_turn(
+    def condensed_in_turns(
         self,
         groups: Sequence[tuple[str, str]],
         *,
         newest: timedelta,  # noqa: ARG002  # its rows are objects already
         since: datetime,
         until: datetime,
-    ) -> Iterator[tuple[tuple[str, str], Condensed]]:
-        """The same."""
+    ) -> Iterator[Sequence[tuple[tuple[str, str], Condensed]]]:
+        """The same, each a turn of its own."""
         for name, rows in self.intervals_in_turn(groups, since=since, until=until):
-            yield name, Condensed(None, (), rows)
+            yield [(name, Condensed(None, (), rows))]
 
 
 @dataclass

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import chain, count, islice
 from math import isclose
 from pathlib import Path
 from threading import Event
@@ -124,7 +124,7 @@ def test_a_cycle_ends_after_the_group_in_which_it_is_stopped(
 def _opened_slowly(
     make: Callable[..., Recommender], hour: list[GroupInterval], *, off: Collection[str] = ()
 ) -> Recommender:
-    """A loop over g0 to g4 that takes ten seconds to open each, and has fifteen in a cycle; those that are off too."""
+    """A loop over g0 to g4 that takes ten seconds to open each, and has 25 in a cycle; those that are off too."""
     loop = make(Rows([replace(row, group=f"g{number}") for number in range(5) for row in hour]))
     seconds, profile_of = [0.0], loop.profile_of
 
@@ -132,7 +132,7 @@ def _opened_slowly(
         seconds[0] += 10.0
         return None if group in off else profile_of(cluster, group, observed)
 
-    loop.timer, loop.profile_of, loop.opening_seconds_per_cycle = lambda: seconds[0], slowly, 15.0
+    loop.timer, loop.profile_of, loop.opening_seconds_per_cycle = lambda: seconds[0], slowly, 25.0
     return loop
 
 
@@ -146,6 +146,141 @@ def test_groups_that_take_long_to_open_have_their_advice_in_turns(
         cycles.append(([decision.group for decision in decisions], loop.early.is_set()))
         loop.early.clear()
     assert cycles == [(["g0", "g1"], True), (["g0", "g1", "g2", "g3"], True), (["g0", "g1", "g2", "g3", "g4"], False)]
+
+
+def test_groups_that_are_read_together_are_opened_together(
+    make: Callable[..., Recommender],
+    hour: list[GroupInterval],
+    now: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading takes as long as opening: a cycle that stopped after two of three would read the third one again."""
+    loop, read = _opened_slowly(make, hour), []
+
+    class ReadTogether(Rows):
+        def condensed_in_turns(
+            self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
+        ) -> Iterator[Sequence[tuple[tuple[str, str], Condensed]]]:
+            of_each = chain.from_iterable(super().condensed_in_turns(groups, newest=newest, since=since, until=until))
+            for first in range(0, len(groups), 3):
+                read.append([name for _, name in groups[first : first + 3]])
+                yield list(islice(of_each, 3))
+
+    loop.histories, loop.opening_seconds_per_cycle = ReadTogether(loop.histories.rows), 15.0  # type: ignore[attr-defined]  # rows in memory
+    monkeypatch.setattr(loop.store, "groups_with_account", lambda **_: {("c", f"g{number}") for number in range(5)})
+    cycles = [len(loop.run_once(now=now + timedelta(minutes=minute))) for minute in range(2)]
+    # Two are decided by their newest hour in the first cycle.
+    assert (cycles, read) == ([5, 5], [["g0", "g1", "g2"], ["g3", "g4"]])
+
+
+FLEET = tuple(f"g{number}" for number in range(4))
+UNREAD = "of this group's past; the rest follows."
+
+
+@pytest.fixture
+def started_again(make: Callable[..., Recommender], row: Row, now: datetime) -> tuple[Recommender, datetime]:
+    """A loop over four groups that were followed before, and the instant of its start; it opens one in each cycle.
+
+    Each has three hours of rows, and takes 10 replicas instead of 8 between the last decision and the start.
+    """
+    ends = [now + timedelta(seconds=15 * step) for step in range(-720, 81)]
+    rows = [
+        replace(row(end, 2500.0, members=8 if end < now + timedelta(minutes=5) else 10), group=group)
+        for group in FLEET
+        for end in ends
+    ]
+    loop = make(Rows(rows))
+    # An account is kept with the decision on the first rows after the first decision.
+    for seconds in (0, 15):
+        loop.run_once(now=now + timedelta(seconds=seconds))
+    loop.start_anew()
+    loop.timer, loop.opening_seconds_per_cycle = count().__next__, 0.0
+    return loop, ends[-1]
+
+
+def unread_of(decisions: Sequence[Decision]) -> list[str]:
+    """The groups whose advice says that their past is not read."""
+    return [
+        each.group
+        for each in decisions
+        if isinstance(each, Recommendation) and any(sentence.endswith(UNREAD) for sentence in each.sentences)
+    ]
+
+
+def test_after_a_restart_each_group_of_a_fleet_has_advice_in_the_first_cycle(
+    started_again: tuple[Recommender, datetime],
+) -> None:
+    """Reading weeks takes seconds a group: until its turn comes, each is decided by its newest hour, and says so."""
+    loop, at = started_again
+    cycles = [loop.run_once(now=at + timedelta(seconds=15 * cycle)) for cycle in range(5)]
+    assert [[each.group for each in decisions] for decisions in cycles] == [list(FLEET)] * 5
+    assert all(isinstance(each, Recommendation) for decisions in cycles for each in decisions)
+    assert [unread_of(decisions) for decisions in cycles] == [list(FLEET[1:]), list(FLEET[2:]), ["g3"], [], []]
+    assert not loop.early.is_set()
+    # 10 replicas where 3 carry the load: nothing is removed before the past is known.
+    unread = [each for decisions in cycles for each in decisions if unread_of([each])]
+    assert {each.action for each in unread if isinstance(each, Recommendation)} == {"hold"}
+
+
+def test_once_its_past_is_read_a_group_is_decided_as_if_it_had_been_read_at_once(
+    started_again: tuple[Recommender, datetime],
+) -> None:
+    """The same count, beliefs and forecast, and one graded move: the hour alone has taught it nothing."""
+    loop, at = started_again
+    moves = [len(loop.store.outcomes("c", group, limit=9)) for group in FLEET]
+    loop.run_once(now=at)
+    assert [len(loop.store.outcomes("c", group, limit=9)) for group in FLEET] == [moves[0] + 1, *moves[1:]]
+    decisions: Sequence[Decision] = ()
+    for cycle in range(1, 6):
+        decisions = loop.run_once(now=at + timedelta(seconds=15 * cycle))
+    assert [len(loop.store.outcomes("c", group, limit=9)) for group in FLEET] == [each + 1 for each in moves]
+    first, *others = (replace(each, group="", sentences=()) for each in decisions if isinstance(each, Recommendation))
+    for other in others:
+        assert (other.desired_replicas, other.learned, other.forecast) == (
+            first.desired_replicas,
+            first.learned,
+            first.forecast,
+        )
+
+
+def test_a_group_of_which_nothing_was_kept_is_opened_before_those_that_have_a_first_look(
+    started_again: tuple[Recommender, datetime],
+) -> None:
+    """It came while the recommender was away, and would have no advice until all others are read."""
+    loop, at = started_again
+    rows = loop.histories
+    assert isinstance(rows, Rows)
+    rows.rows += [replace(row, group="zz-new") for row in rows.rows if row.group == "g0"]
+    decisions = loop.run_once(now=at)
+    assert [each.group for each in decisions] == [*FLEET, "zz-new"]
+    assert unread_of(decisions) == list(FLEET)
+
+
+def test_a_group_that_is_silent_or_whose_past_cannot_be_read_is_told_as_without_a_first_look(
+    started_again: tuple[Recommender, datetime],
+) -> None:
+    """A silent one waits for its turn; one that fails in its turn is refused with the reason."""
+    loop, at = started_again
+    rows = loop.histories
+    assert isinstance(rows, Rows)
+    rows.rows = [row for row in rows.rows if row.group != "g3" or row.interval_end_at < at - timedelta(hours=2)]
+    assert [each.group for each in loop.run_once(now=at)] == ["g0", "g1", "g2"]
+    profile_of = loop.profile_of
+
+    def failing(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        if group == "g1":
+            message = "odd"
+            raise KeyError(message)
+        return profile_of(cluster, group, observed)
+
+    loop.profile_of = failing
+    by_group = {each.group: each for each in loop.run_once(now=at + timedelta(seconds=15))}
+    assert isinstance(by_group["g1"], Refusal)
+    for cycle in range(2, 5):
+        by_group = {each.group: each for each in loop.run_once(now=at + timedelta(seconds=15 * cycle))}
+    silent = by_group["g3"]
+    assert isinstance(silent, Refusal)
+    assert silent.reason == "history_stale"
 
 
 def test_groups_that_are_left_out_do_not_keep_others_waiting(
@@ -583,9 +718,9 @@ class Condensing(Rows):
 
     spared = 0
 
-    def condensed_in_turn(
+    def condensed_in_turns(
         self, groups: Sequence[tuple[str, str]], *, newest: timedelta, since: datetime, until: datetime
-    ) -> Iterator[tuple[tuple[str, str], Condensed]]:
+    ) -> Iterator[Sequence[tuple[tuple[str, str], Condensed]]]:
         """By way of tables."""
         for name in groups:
             rows = self.intervals(*name, since=since, until=until)
@@ -593,7 +728,7 @@ class Condensing(Rows):
             table = pa.table(columns).cast(SCHEMA)
             past = condensed(table, newest=newest)
             self.spared += len(rows) - len(past.rows)
-            yield name, past
+            yield [(name, past)]
 
 
 @pytest.mark.parametrize("hours", [1, 30])
@@ -819,10 +954,26 @@ def test_measured_stops_are_requested_once_a_cycle_and_reach_the_session(
     assert list(watched[1].session._moves._grader._measured) == [stop, stop]
 
 
+def test_a_stop_that_was_measured_during_a_first_look_reaches_the_session_after_it(
+    started_again: tuple[Recommender, datetime],
+) -> None:
+    """It is told once, while the group is decided by its newest hour, and its move is graded once its past is read."""
+    loop, at = started_again
+    stop = MeasuredPause(began_at=at, ended_at=at, lost_seconds=2.0, resolution_seconds=0.8)
+    coming = {("c", "g3"): [stop]}
+    loop.run_once(now=at)
+    loop.stops = lambda group: coming.pop(group, [])
+    for cycle in range(1, 5):
+        loop.run_once(now=at + timedelta(seconds=15 * cycle))
+    watched = loop._watched["c", "g3"]
+    assert not watched.past_unread
+    assert list(watched.session._moves._grader._measured) == [stop]
+
+
 def test_each_step_of_a_cycle_is_timed(
     make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a timer that advances by a second at each call, reads and writes are two blocks, the others one.
+    """With a timer that advances by a second at each call, reads are three blocks, writes two, the others one.
 
     They are in the log line of the cycle and on the page of metrics, under the same names.
     """
@@ -832,7 +983,7 @@ def test_each_step_of_a_cycle_is_timed(
     metrics = Metrics(store_of(loop), clock=lambda: now, version="1")
     loop.timer, loop.observe_steps = map(float, count()).__next__, metrics.observe_steps
     loop.run_once(now=now)
-    took = {"read": 3.0, "forecast": 1.0, "decide": 1.0, "store": 2.0, "publish": 1.0}
+    took = {"read": 4.0, "forecast": 1.0, "decide": 1.0, "store": 2.0, "publish": 1.0}
     (cycle,) = [call.kwargs for call in logged.calls if call.args == ("cycle",)]
     assert cycle == {"decisions": 1} | {f"{step}_seconds": seconds for step, seconds in took.items()}
     samples = [

@@ -15,6 +15,7 @@ from recommender.deciding.guards import follow_fallback, keep_the_minimum, pass_
 from recommender.deciding.limits import Finding
 from recommender.deciding.pace import rest_seconds
 from recommender.deciding.proposal import Proposal
+from recommender.deciding.recommendation import TrackRecord
 from tests.recommender.conftest import NOW
 
 MakeContext = Callable[..., DecisionContext]
@@ -60,6 +61,20 @@ def test_in_the_first_half_hour_only_replicas_without_work_are_removed(
     fewer = pass_guards(FEWER, crowd)
     assert (fewer.target, fewer.binding_rule) == (24, "short_history")
     assert pass_guards(FEWER, context(history=history(4000.0, minutes=30))) == FEWER
+
+
+def test_until_the_past_is_read_only_replicas_without_work_are_removed(
+    context: MakeContext, history: Callable[..., History]
+) -> None:
+    """An hour may be a lull in a day that the recommender knows and has not read again: 8 stay, 30 become 24."""
+    unread = TrackRecord(past_unread=True)
+    held = pass_guards(FEWER, context(track_record=unread))
+    assert (held.target, held.binding_rule, held.reason) == (8, "short_history", "guarded")
+    assert pass_guards(MORE, context(track_record=unread)) == MORE
+    crowd = context(history=history(4000.0, members=30), replicas=30, track_record=unread)
+    assert pass_guards(FEWER, crowd).target == 24
+    followed = pass_guards(MORE, context(fallback_replicas=4, track_record=unread))
+    assert (followed.target, followed.binding_rule) == (8, "short_history")
 
 
 def test_nothing_is_removed_while_a_backlog_drains(context: MakeContext) -> None:

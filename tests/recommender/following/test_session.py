@@ -162,6 +162,39 @@ def test_history_given_at_once_or_row_by_row_leads_to_the_same_advice(row: MakeR
     assert at_once.recommend(now) == one_by_one.recommend(now)
 
 
+def test_days_of_history_given_at_once_or_row_by_row_lead_to_the_same_accounts(
+    row: MakeRow, profile: GroupProfile
+) -> None:
+    """Shadows begin with the last day of what is given at once: they have forgotten what came before it anyway."""
+    *rows, newest = [
+        row(
+            START + timedelta(minutes=minute),
+            daily(minute),
+            interval_seconds=60,
+            members=8 + 2 * (minute // 700 % 2),
+            lag_messages=daily(minute) * (40.0 if minute % 97 < 3 else 2.0),
+        )
+        for minute in range(1, 3 * 1440)
+    ]
+    at_once = Session(profile, DecisionSettings(), rows)
+    one_by_one = Session(profile, DecisionSettings())
+    for observed in rows:
+        one_by_one.observe(observed)
+    accounts, advices = [], []
+    for session in (at_once, one_by_one):
+        session.recommend(rows[-1].interval_end_at)
+        session.observe(newest)
+        (slot,) = session.drain_account()
+        # Plans that are not followed are due in both: whether since a day or two is all the same.
+        accounts.append(slot._replace(state=slot.state._replace(since_plans_seconds=())))
+        advice = session.recommend(newest.interval_end_at)
+        assert isinstance(advice, Recommendation)
+        # The group that stays as it is in the ledger stays as it was a day ago, or at the first of all rows.
+        advices.append(replace(advice, ledger=None))
+    assert accounts[0] == accounts[1]
+    assert advices[0] == advices[1]
+
+
 def test_after_a_restart_a_forecaster_is_not_proven_again(row: MakeRow, profile: GroupProfile) -> None:
     """The proof is kept with the account: of a thousand groups it takes more than ten minutes."""
     *rows, newest = minutes_of(row, 1, 4 * 1440)
@@ -253,6 +286,28 @@ def test_a_capacity_that_was_known_does_not_become_unknown(row: MakeRow, profile
     assert before.capacity.p50 == pytest.approx(900.0, rel=0.05)
     assert before.capacity.age_seconds is not None
     assert after.capacity == replace(before.capacity, age_seconds=Seconds(before.capacity.age_seconds + 600.0))
+
+
+def test_a_capacity_that_was_measured_outlives_the_rows_that_showed_it(row: MakeRow, profile: GroupProfile) -> None:
+    """Whoever goes on with the account needs no backlog to know what a replica does, and how long ago that was seen."""
+    unknown = replace(profile, capacity=None)
+    late = [
+        replace(each, consume_messages_per_second=7200.0, lag_messages=100_000.0) for each in minutes_of(row, 1, 10)
+    ]
+    one, calm = Session(unknown, DecisionSettings(), late), minutes_of(row, 11, 100)
+    first = one.recommend(late[-1].interval_end_at)
+    for observed in calm:
+        one.observe(observed)
+        one.recommend(observed.interval_end_at)
+    kept = account_of(part_of(slot, cluster="c", group="orders") for slot in one.drain_account())
+    now, hour = calm[-1].interval_end_at, calm[-60:]
+    again, anew = Session(unknown, DecisionSettings(), hour, account=kept), Session(unknown, DecisionSettings(), hour)
+    assert decision_capacity(first).source == "saturated_windows"
+    found = decision_capacity(again.recommend(now))
+    assert found.source == "saturated_windows"
+    assert found.p50 == pytest.approx(decision_capacity(first).p50, rel=0.01)
+    assert found.age_seconds == pytest.approx(5400.0, abs=600.0)
+    assert decision_capacity(anew.recommend(now)).source == "lower_bound"
 
 
 def test_bounds_above_the_partitions_give_advice(row: MakeRow, profile: GroupProfile) -> None:
