@@ -120,7 +120,8 @@ class Load:
 
     def __init__(self, groups: Sequence[LabGroup], bootstrap: str, *, day_minutes: float) -> None:
         self._groups, self._bootstrap, self._day_minutes = groups, bootstrap, day_minutes
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+        # Of messages that are sent again as after a topic was made, idempotence keeps the order, and so their times.
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "enable.idempotence": True})
         self._began = time.time()  # noqa: TID251  # the clock that messages are stamped by
         self._sent: dict[str, int] = {}
         self._due_rest: dict[str, float] = {}

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyarrow import dataset as ds  # type: ignore[import-untyped]  # ships no types
 
 from cli.main import main
-from tests.live.harness.clients import commit, create_topic, fresh_name
+from tests.live.harness.clients import commit, create_topic, fresh_name, producer_in_order
 
 pytestmark = pytest.mark.kafka
 
@@ -26,7 +26,7 @@ def log(bootstrap: str) -> MakeLog:
     def make(messages: dict[int, dict[int, int]], **config: str) -> str:
         name = fresh_name("past")
         create_topic(bootstrap, name, partitions=len(messages), **config)
-        producer = Producer({"bootstrap.servers": bootstrap})
+        producer = producer_in_order(bootstrap)
         now = datetime.now(UTC).replace(second=30, microsecond=0)  # noqa: TID251  # brokers keep messages by the clock
         for partition, of_minute in messages.items():
             for ago in sorted(of_minute, reverse=True):

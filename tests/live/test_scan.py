@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from collector.kafka_admin import KafkaAdminCollector
 from collector.sample import OffsetSample
-from tests.live.harness.clients import create_topic, fresh_name, has_members, member, read_until
+from tests.live.harness.clients import create_topic, fresh_name, has_members, member, producer_in_order, read_until
 from tests.live.harness.executors import read_clock
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -26,7 +25,7 @@ def orders(bootstrap: str) -> Iterator[tuple[str, datetime]]:
     """A topic with 60 messages in each minute of three hours, read by a consumer, and the time of the first."""
     name = fresh_name("orders")
     create_topic(bootstrap, name, partitions=2)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = producer_in_order(bootstrap)
     now = read_clock()
     for ago in range(60 * HOURS, 0, -1):
         stamp = round((now - timedelta(minutes=ago)).timestamp() * 1000)

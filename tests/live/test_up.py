@@ -26,7 +26,15 @@ from confluent_kafka.admin import AdminClient
 
 from api.keda.protocol import SERVICE, IsActiveResponse, ScaledObjectRef
 from recommender.adapters.store_sql import sqlite_url
-from tests.live.harness.clients import commit, create_topic, fresh_name, member, read_topic, wait_until
+from tests.live.harness.clients import (
+    commit,
+    create_topic,
+    fresh_name,
+    member,
+    producer_in_order,
+    read_topic,
+    wait_until,
+)
 from tests.live.harness.contained import Contained, contained
 from tests.live.harness.control_plane import ControlPlane
 from tests.live.harness.executors import executor_in, read_clock
@@ -61,7 +69,7 @@ def orders(bootstrap: str) -> Iterator[str]:
     """A topic with three hours of messages behind it and some each second from now on, and a group that reads it."""
     name = fresh_name("orders")
     create_topic(bootstrap, name, partitions=PARTITIONS)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = producer_in_order(bootstrap)
     for ago in range(MINUTES_OF_HISTORY, 0, -1):
         stamp = stamp_of(read_clock() - timedelta(minutes=ago))
         for number in range(60):

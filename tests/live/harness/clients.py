@@ -42,6 +42,14 @@ def create_topic(bootstrap: str, name: str, *, partitions: int, **config: str) -
     wait_until(known)
 
 
+def producer_in_order(bootstrap: str) -> Producer:
+    """A producer whose messages keep their order in a partition though some are sent again, as after a topic was made.
+
+    Where they do not, Kafka finds the first one since an instant far too early or too late.
+    """
+    return Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+
+
 def produce(bootstrap: str, topic: str, counts: Mapping[int, int]) -> None:
     """So many messages into each of the partitions."""
     producer = Producer({"bootstrap.servers": bootstrap})
