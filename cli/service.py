@@ -205,7 +205,10 @@ def _ready_for_fits(instants: "Iterator[datetime]") -> "Iterator[datetime]":
     was set by what it took before.
     """
     yield from islice(instants, 1)
-    for name in ("scipy.stats", "sklearn.metrics", "statsmodels.tsa.statespace.exponential_smoothing"):
+    smoothing = (
+        f"statsmodels.tsa.{each}" for each in ("exponential_smoothing.ets", "statespace.exponential_smoothing")
+    )
+    for name in ("scipy.stats", "sklearn.metrics", *smoothing):
         import_module(name)
     yield from instants
 

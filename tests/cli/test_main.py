@@ -93,10 +93,15 @@ def test_a_process_that_lasts_loads_them_after_its_first_cycle() -> None:
     """No later cycle is delayed by that, and none adds 140 MB to a process that has run for days."""
     program = (
         "import sys; from cli.service import _ready_for_fits; instants = _ready_for_fits(iter('abc'));"
-        "print(*[(instant, 'sklearn' in sys.modules and 'statsmodels' in sys.modules) for instant in instants])"
+        "print(*[(instant, 'sklearn' in sys.modules and 'statsmodels' in sys.modules) for instant in instants]);"
+        "import numpy as np; from datetime import UTC, datetime; from forecasting.backtest import history_of;"
+        "from forecasting.blend import BlendForecaster; import recommender.run; before = set(sys.modules);"
+        "rates = 100.0 + np.arange(4320.0) % 1440; rates[2000] = np.nan;"
+        "BlendForecaster().fit(history_of(rates, end_at=datetime(2026, 1, 5, tzinfo=UTC)));"
+        "print(sorted(name for name in set(sys.modules) - before if name.split('.')[0] in ('sklearn', 'statsmodels')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "('a', False) ('b', True) ('c', True)\n"
+    assert done.stdout == "('a', False) ('b', True) ('c', True)\n[]\n"
 
 
 def test_help_imports_nothing_heavy() -> None:
