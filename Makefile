@@ -250,5 +250,5 @@ lock: $(READY) ## solve pyproject.toml anew into requirements/*.txt
 	@scripts/lock
 
 clean: ## remove .venv and every cache
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv ~/.cache/lagcast/mypy .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
