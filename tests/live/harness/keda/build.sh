@@ -18,6 +18,8 @@ if [ ! -d "$target" ]; then
     # Built beside the final name and renamed: an interrupted build is never taken for a whole one.
     unfinished="$target.unfinished.$$"
     trap 'rm -rf "$unfinished" "$unfinished".source*' EXIT
+    # Without it the folder is known only where an earlier build has left the module.
+    go mod download github.com/kedacore/keda/v2 >&2
     released=$(go list -mod=readonly -m -f '{{.Dir}}' github.com/kedacore/keda/v2)
     source="$unfinished.source"
     mkdir -p "$unfinished/crds"
