@@ -98,7 +98,8 @@ def run_with_exit_code(command: Callable[[], int], *, debug: bool) -> int:
 
 def _usage_sentence(error: Any) -> str:  # noqa: ANN401  # a class that typer does not export
     command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "lagcast"
-    return f"{error.format_message()} `{command} --help` shows what there is."
+    # Some of typer's sentences end in a stop, and some do not.
+    return f"{error.format_message().rstrip('.')}. `{command} --help` shows what there is."
 
 
 def _say(sentence: str, code: ExitCode) -> ExitCode:

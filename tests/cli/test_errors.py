@@ -23,7 +23,7 @@ def _raising(error: BaseException) -> int:
         (
             typer.BadParameter("no number"),
             2,
-            "lagcast: Invalid value: no number `lagcast --help` shows what there is.\n",
+            "lagcast: Invalid value: no number. `lagcast --help` shows what there is.\n",
         ),
     ],
 )
