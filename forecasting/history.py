@@ -179,7 +179,7 @@ class PackedSeries(NamedTuple):
 
 
 class PackedHistory(NamedTuple):
-    """A `History` as it is kept, to 6e-8 of each value, in 0.2 MB where it has four weeks. Read-only, for any thread.
+    """A `History` as it is kept, to 1.6e-5 of each value, in 0.1 MB where it has four weeks. Read-only, for any thread.
 
     Shapes: `produced` has one series and `others` five, in the order of their fields.
     """
@@ -358,11 +358,20 @@ class _Series:
             newest = np.empty((len(values), min(2 * filled, _PART_MINUTES)), np.float32)
             newest[:, : self._filled] = self._newest[:, : self._filled]
             self._newest = newest
-        self._newest[:, self._filled : filled] = values
+        self._newest[:, self._filled : filled] = _rounded(values)
         self._filled = filled
         if filled == _PART_MINUTES:
             self._parts += (pack(self._newest),)
             self._newest, self._filled = self._newest[:, :0].copy(), 0
+
+
+def _rounded(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nearest numbers of 16 binary digits, whose last byte is zero and takes no memory where it is packed.
+
+    They are within 1.6e-5 of each value, and whole numbers up to 65,536 are themselves: one message of 65,536.
+    """
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    return np.where(np.isnan(values), values, ((bits + 0x80) & 0xFFFFFF00).view(np.float32))
 
 
 def _minute_ending(instant: datetime) -> int:

@@ -33,7 +33,7 @@ them after each reading. The page is made from one JSON document, which one comm
 
 # Of a run without weeks, and of one with them.
 YOUNG = """\
-- **The past** is half an hour of samples. The minutes of four weeks take 0.2 MB more of each group, which is in no
+- **The past** is half an hour of samples. The minutes of four weeks take 0.1 MB more of each group, which is in no
   figure of this page."""
 OLD = """\
 - **The past.** Once each group has its first advice, from half an hour of samples, `up` is stopped, rows of {weeks}

@@ -52,7 +52,7 @@ def test_a_page_tells_with_what_past_groups_began(tmp_path: Path) -> None:
         page_of(DOCUMENT | past, picture=tmp_path / "a.svg")
         for past in ({}, {"weeks": 4, "restart_seconds": 90.0, "past_read_seconds": 900.0})
     )
-    assert "half an hour of samples. The minutes of four weeks take 0.2 MB more" in young
+    assert "half an hour of samples. The minutes of four weeks take 0.1 MB more" in young
     assert "rows of 4\n  weeks are put into its table" in old
     assert "second start" not in young
     assert "| the same from the second start, with the weeks | 90 |" in old
