@@ -205,10 +205,12 @@ def _ready_for_fits(instants: "Iterator[datetime]") -> "Iterator[datetime]":
     was set by what it took before.
     """
     yield from islice(instants, 1)
-    smoothing = (
-        f"statsmodels.tsa.{each}" for each in ("exponential_smoothing.ets", "statespace.exponential_smoothing")
-    )
-    for name in ("scipy.stats", "sklearn.metrics", *smoothing):
+    for name in (
+        "scipy.stats",
+        "sklearn.metrics",
+        "statsmodels.tsa.exponential_smoothing.ets",
+        "statsmodels.tsa.statespace.exponential_smoothing",
+    ):
         import_module(name)
     yield from instants
 

@@ -368,7 +368,7 @@ class _Series:
 def _rounded(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """The nearest numbers of 16 binary digits, whose last byte is zero and takes no memory where it is packed.
 
-    They are within 1.6e-5 of each value, and whole numbers up to 65,536 are themselves: one message of 65,536.
+    The relative error is at most 1.6e-5, that of one message in 65,536; whole numbers up to 65,536 stay as they are.
     """
     bits = np.ascontiguousarray(values).view(np.uint32)
     return np.where(np.isnan(values), values, ((bits + 0x80) & 0xFFFFFF00).view(np.float32))

@@ -120,7 +120,7 @@ class Load:
 
     def __init__(self, groups: Sequence[LabGroup], bootstrap: str, *, day_minutes: float) -> None:
         self._groups, self._bootstrap, self._day_minutes = groups, bootstrap, day_minutes
-        # Of messages that are sent again as after a topic was made, idempotence keeps the order, and so their times.
+        # Messages that are sent again, as after a topic was made, keep their order: Kafka finds an instant by it.
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "enable.idempotence": True})
         self._began = time.time()  # noqa: TID251  # the clock that messages are stamped by
         self._sent: dict[str, int] = {}
