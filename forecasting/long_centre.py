@@ -57,4 +57,6 @@ class LongCentre:
         return row_medians(np.concatenate([centre[:, None], earlier], axis=1))
 
     def _is_holiday(self, at: IntArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        if not self.holidays:
+            return np.zeros(at.shape, dtype=np.bool_)
         return np.isin(self.series.days(at), list(self.holidays))

@@ -62,9 +62,11 @@ class LongSeason:
         rows = _rows(series.values, origin)
         newest_days = series.days(origin + 1 + np.arange(-SLOTS_PER_DAY, 0))
         back = np.arange(len(rows))[:, None]
-        is_holiday = np.isin(newest_days - back, list(holidays))
-        # Of an hour that was only seen on holidays, these are the usual days.
-        is_holiday &= (np.isfinite(rows) & ~is_holiday).any(axis=0)
+        is_holiday = np.zeros(rows.shape, dtype=np.bool_)
+        if holidays:
+            is_holiday = np.isin(newest_days - back, list(holidays))
+            # Of an hour that was only seen on holidays, these are the usual days.
+            is_holiday &= (np.isfinite(rows) & ~is_holiday).any(axis=0)
         usual = np.where(is_holiday, np.nan, rows)
         levels, day = _polished(usual)
         ages = np.arange(len(rows), dtype=np.float64)
