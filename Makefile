@@ -158,7 +158,7 @@ bench-fleet-spark: GROUPS := 10000
 WORKERS := 3
 HOURS := 1
 FORECASTS := 0
-bench-fleet-spark: $(READY) ## how long a fleet takes on a Spark cluster that it starts: make bench-fleet-spark GROUPS=10000 WORKERS=3 HOURS=1 FORECASTS=10000 OUT=FILE
+bench-fleet-spark: $(READY) ## how long a fleet takes on a Spark cluster that it starts: make bench-fleet-spark GROUPS=10000 WORKERS=3 HOURS=1 OUT=FILE, or FORECASTS=10000 for weeks ahead
 	@$(BIN)/python -m benchmarks.speed.fleet_spark --groups $(GROUPS) --workers $(WORKERS) --hours $(HOURS) --out "$(OUT)" --forecasts $(FORECASTS)
 
 bench-readers: GROUPS := 3000

@@ -10,12 +10,12 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import psutil  # type: ignore[import-untyped]  # ships no types
 import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
@@ -46,30 +46,27 @@ def write_table(features: Path, *, groups: int, days: int) -> None:
     phases, levels = generator.uniform(0.0, 1.0, groups), generator.lognormal(5.0, 1.5, groups)
     with writing(features):
         folder = fresh_folder(features, version=1)
+        angles = 2.0 * np.pi * np.arange(MINUTES_PER_DAY) / MINUTES_PER_DAY
         for back in range(days):
-            day: date = (END_AT - timedelta(days=back + 1)).date()
-            ends_at = pd.date_range(end=END_AT - timedelta(days=back), periods=MINUTES_PER_DAY, freq="1min")
-            angles = 2.0 * np.pi * np.arange(MINUTES_PER_DAY) / MINUTES_PER_DAY
+            end_at = END_AT - timedelta(days=back)
+            day: date = (end_at - timedelta(days=1)).date()
+            ends_at = [end_at - timedelta(minutes=before) for before in reversed(range(MINUTES_PER_DAY))]
             part = folder / f"interval_seconds={FLEET_INTERVAL_SECONDS}" / f"date={day}"
             part.mkdir(parents=True)
             with pq.ParquetWriter(part / "part-0.parquet", SCHEMA) as file:
                 for chunk in range(0, groups, _CHUNK_GROUPS):
-                    frames = [
-                        pd.DataFrame(
-                            {
-                                "cluster": "c",
-                                "group": f"g{group:05}",
-                                "interval_end_at": ends_at,
-                                "interval_seconds": FLEET_INTERVAL_SECONDS,
-                                "produce_messages_per_second": levels[group]
-                                * (1.5 + np.sin(angles + 2.0 * np.pi * phases[group]))
-                                * np.exp(generator.normal(0.0, 0.1, MINUTES_PER_DAY)),
-                            }
-                        )
-                        for group in range(chunk, min(groups, chunk + _CHUNK_GROUPS))
-                    ]
-                    rows = pd.concat(frames, ignore_index=True).reindex(columns=SCHEMA.names)
-                    file.write_table(pa.Table.from_pandas(rows, SCHEMA, preserve_index=False))
+                    names = range(chunk, min(groups, chunk + _CHUNK_GROUPS))
+                    waves = 1.5 + np.sin(angles + 2.0 * np.pi * phases[names, None])
+                    noise = np.exp(generator.normal(0.0, 0.1, (len(names), MINUTES_PER_DAY)))
+                    known: Mapping[str, pa.Array] = {
+                        "cluster": pa.repeat("c", noise.size),
+                        "group": pa.array(np.repeat([f"g{group:05}" for group in names], MINUTES_PER_DAY)),
+                        "interval_end_at": pa.array(ends_at * len(names), SCHEMA.field("interval_end_at").type),
+                        "interval_seconds": pa.repeat(pa.scalar(FLEET_INTERVAL_SECONDS, pa.int32()), noise.size),
+                        "produce_messages_per_second": pa.array((levels[names, None] * waves * noise).ravel()),
+                    }
+                    columns = [known.get(field.name, pa.nulls(noise.size, field.type)) for field in SCHEMA]
+                    file.write_table(pa.table(columns, schema=SCHEMA))
         after = read_manifest(features).replaced_by(parts_in(features, folder))
         swap(features, before=read_manifest(features), after=after)
 

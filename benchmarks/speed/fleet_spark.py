@@ -1,15 +1,16 @@
 """Measures `lagcast recommend --on-spark` for a fleet of generated groups.
 
-    python -m benchmarks.speed.fleet_spark --groups 10000 --workers 3 --out FILE          or: make bench-fleet-spark
-    python -m benchmarks.speed.fleet_spark --groups 10000 --forecasts 10000 --out FILE    the weeks ahead as well
-    python -m benchmarks.speed.fleet_spark --page FILE > docs/fleet-on-spark-bench.md
+    python -m benchmarks.speed.fleet_spark --groups 10000 --workers 3 --out FILE       or: make bench-fleet-spark
+    python -m benchmarks.speed.fleet_spark --forecasts 10000 --workers 3 --out WEEKS   the weeks ahead
+    python -m benchmarks.speed.fleet_spark --page FILE WEEKS > docs/fleet-on-spark-bench.md
 
 Nothing is set of the groups, each a day's wave with noise of its own. A Spark cluster is started for them: a master and
 the workers, one core each. Three sizes up to that many groups are run, each as the command is, in a new process with
 new executors. A line through their seconds tells what 100,000 groups take. After that some groups of the largest run
 are decided by one process, and the documents that differ are counted. Some are decided in this process, for the time of
 each part. Prints the figures beside their bars, and writes them as JSON; the exit code is 1 where a bar is missed. The
-last form prints the page of such a document, writes its picture, and runs nothing.
+second form makes the weeks ahead of generated groups on such a cluster instead. The last form prints the page of such
+documents, writes its picture, and runs nothing.
 """
 
 import argparse
@@ -38,7 +39,7 @@ import structlog
 from benchmarks.command import commit, print_page, swap_in
 from benchmarks.speed import fleet
 from benchmarks.speed.fleet import SCHEMA
-from benchmarks.speed.fleet_spark_page import bars_of, page_of
+from benchmarks.speed.fleet_spark_page import bars_of, page_of, weeks_sentence
 from cli.fleet import fleet_work
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from recommender.adapters.feature_table import FeatureTable
@@ -65,30 +66,34 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--hours", type=float, default=1.0, help="hours of rows of each group")
     parser.add_argument("--row-seconds", type=int, default=60, help="seconds of one row: 15 to 60")
-    parser.add_argument("--forecasts", type=int, default=0, help="groups whose week ahead is made on the cluster too")
+    parser.add_argument("--forecasts", type=int, default=0, help="make the weeks ahead of so many groups instead")
     parser.add_argument("--out", type=Path, default=Path("build/fleet-spark.json"), help="the file of figures, JSON")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="print the page of this document, and run nothing")
+    parser.add_argument("--page", type=Path, nargs="+", metavar="FILE", help="print their page, and run nothing")
     parser.add_argument(
         "--picture", type=Path, default=Path("docs/fleet-on-spark-bench.svg"), help="where the picture goes"
     )
     options = parser.parse_args(words)
     if options.page is not None:
-        print_page(parser, [options.page], partial(page_of, picture=options.picture), of="a fleet on Spark")
+        print_page(parser, options.page, partial(page_of, picture=options.picture), of="a fleet on Spark")
         return 0
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    if options.forecasts:
+        weeks = weeks_of(groups=options.forecasts, workers=options.workers)
+        swap_in(json.dumps(weeks, indent=1) + "\n", options.out)
+        print(weeks_sentence(weeks))
+        return 0
     document = document_of(
         groups=options.groups,
         workers=options.workers,
         rows=max(1, int(options.hours * 3600 / options.row_seconds)),
         row_seconds=options.row_seconds,
-        forecasts=options.forecasts,
     )
     swap_in(json.dumps(document, indent=1) + "\n", options.out)
     return print_figures(document)
 
 
-def document_of(*, groups: int, workers: int, rows: int, row_seconds: int, forecasts: int) -> dict[str, Any]:
-    """The document of runs of three sizes up to so many groups, and of the weeks ahead of `forecasts` groups.
+def document_of(*, groups: int, workers: int, rows: int, row_seconds: int) -> dict[str, Any]:
+    """The document of runs of three sizes up to so many groups.
 
     Errors: RuntimeError where a run fails.
     """
@@ -103,21 +108,53 @@ def document_of(*, groups: int, workers: int, rows: int, row_seconds: int, forec
             runs.append(run_of(Path(name), cluster, groups=size, rows=rows, row_seconds=row_seconds))
             loads.append(os.getloadavg()[0])
         differing = differing_documents(Path(name), groups=groups)
-        weeks = {"forecasts": forecasts_of(Path(name), cluster, groups=forecasts)} if forecasts else {}
     return {
-        "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
-        "commit": begun_at,
-        "processors": os.cpu_count(),
+        **_place(begun_at, workers=workers),
         "mean_load": fmean(loads),
-        "spark": version("pyspark"),
-        "workers": workers,
         "rows_a_group": rows,
         "row_seconds": row_seconds,
         "runs": runs,
         "part_of_a_group": parts,
         "compared_groups": len(compared_of(groups)),
         "differing_documents": differing,
-        **weeks,
+    }
+
+
+def weeks_of(*, groups: int, workers: int) -> dict[str, Any]:
+    """The document of `lagcast forecast` on a cluster, over four weeks of so many groups.
+
+    Errors: RuntimeError where it fails.
+    """
+    begun_at = commit()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        spark_cluster(Path(name) / "cluster", workers=workers) as cluster,
+    ):
+        features, out = Path(name) / "features", Path(name) / "weeks.json"
+        fleet.write_table(features, groups=groups, days=_FORECAST_DAYS)
+        seconds = timed(
+            *("forecast", "--features", features, "--out", Path(name) / "forecasts"),
+            *("--at", fleet.END_AT.isoformat(), "--master", cluster.master),
+            out=out,
+        )
+        issued = json.loads(out.read_text())["groups"]
+    return {
+        **_place(begun_at, workers=workers),
+        "groups": len(issued),
+        "forecast": sum(each["refusal_reason"] is None for each in issued),
+        "days": _FORECAST_DAYS,
+        "seconds": seconds,
+    }
+
+
+def _place(begun_at: str, *, workers: int) -> dict[str, Any]:
+    """Where and when a run was that began at this commit."""
+    return {
+        "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),  # noqa: TID251  # the day that the page names
+        "commit": begun_at,
+        "processors": os.cpu_count(),
+        "spark": version("pyspark"),
+        "workers": workers,
     }
 
 
@@ -202,24 +239,6 @@ def copy_rows(features: Path, other: Path, groups: Sequence[str]) -> None:
             day.mkdir(parents=True)
             pq.write_table(rows, day / "part-0.parquet")
         _publish(other, folder)
-
-
-def forecasts_of(folder: Path, cluster: SparkCluster, *, groups: int) -> dict[str, float]:
-    """Seconds of `lagcast forecast` on the cluster over four weeks of so many groups, and how many are forecast."""
-    features, out = folder / "features-weeks", folder / "weeks.json"
-    fleet.write_table(features, groups=groups, days=_FORECAST_DAYS)
-    seconds = timed(
-        *("forecast", "--features", features, "--out", folder / "forecasts", "--at", fleet.END_AT.isoformat()),
-        *("--master", cluster.master),
-        out=out,
-    )
-    issued = json.loads(out.read_text())["groups"]
-    return {
-        "groups": len(issued),
-        "forecast": sum(each["refusal_reason"] is None for each in issued),
-        "days": _FORECAST_DAYS,
-        "seconds": seconds,
-    }
 
 
 def parts_of_a_group(folder: Path, *, rows: int, row_seconds: int) -> dict[str, float]:
@@ -316,9 +335,6 @@ def print_figures(document: Mapping[str, Any]) -> int:
     print("|---:|---:|---:|")
     for run in document["runs"]:
         print(f"| {run['groups']:,} | {run['advised']:,} | {run['seconds']:.0f} |")
-    if "forecasts" in document:
-        weeks = document["forecasts"]
-        print(f"\n{weeks['forecast']:,} of {weeks['groups']:,} groups forecast for a week: {weeks['seconds']:.0f} s")
     print("\n| part of a group | median |")
     print("|---|---:|")
     for name, value in document["part_of_a_group"].items():

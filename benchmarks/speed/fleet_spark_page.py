@@ -1,4 +1,4 @@
-"""The line and the bars of a fleet on Spark, their page and its picture, from the JSON document alone."""
+"""The line and the bars of a fleet on Spark, their page and its picture, from the JSON documents alone."""
 
 from collections.abc import Mapping
 from math import inf
@@ -21,10 +21,12 @@ MOST_OFF_SHARE = 0.15
 INTRODUCTION = """# How long a fleet takes on Spark
 
 `lagcast recommend --on-spark` decides generated groups on a Spark cluster ([Ten thousand groups](fleet-on-spark.md)).
-The page and its picture are made from one JSON document, which one command writes:
+The page and its picture are made from the JSON document that the first command writes, and of the weeks ahead from that
+of the second:
 
     make bench-fleet-spark GROUPS={groups} WORKERS={workers} HOURS={hours:g} OUT=FILE
-    python -m benchmarks.speed.fleet_spark --page FILE > docs/fleet-on-spark-bench.md
+    make bench-fleet-spark FORECASTS=10000 WORKERS={workers} OUT=WEEKS
+    python -m benchmarks.speed.fleet_spark --page FILE WEEKS > docs/fleet-on-spark-bench.md
 
 - **Where and when.** {measured_at}, commit {commit}, Spark {spark}, a machine with {processors} processors (mean load
   {mean_load:.1f}, the runs themselves included): a master and {workers} workers of one core each, all on it.
@@ -35,8 +37,10 @@ The page and its picture are made from one JSON document, which one command writ
 """
 
 WEEKS = """\
-`lagcast forecast` on the same cluster (the command above with `FORECASTS={groups}`), from {days} days of minutes:
-{seconds:,.0f} s for {groups:,} groups, of which {forecast:,} were forecast.
+`lagcast forecast` on such a cluster ({measured_at}, commit {commit}, Spark {spark}, {workers} workers on {processors}
+processors; `FORECASTS={groups}`).
+
+{sentence}
 """
 
 LINE = """\
@@ -88,8 +92,17 @@ def bars_of(document: Document) -> list[Bar]:
     ]
 
 
-def page_of(document: Document, *, picture: Path) -> str:
-    """The page of a run; its picture is drawn into the file."""
+def weeks_sentence(weeks: Document) -> str:
+    """How long the weeks ahead took."""
+    each = 1000.0 * weeks["seconds"] / weeks["groups"]
+    return (
+        f"{weeks['forecast']:,} of {weeks['groups']:,} groups were forecast for a week, from {weeks['days']} days of "
+        f"minutes, in {weeks['seconds']:,.0f} s: {each:,.0f} ms a group."
+    )
+
+
+def page_of(document: Document, weeks: Document | None = None, *, picture: Path) -> str:
+    """The page of a run, and of one of weeks ahead where there is one; its picture is drawn into the file."""
     draw(document, picture)
     line, parts = line_of(document), document["part_of_a_group"]
     runs = [
@@ -109,7 +122,7 @@ def page_of(document: Document, *, picture: Path) -> str:
         f"![Seconds by groups, with the line through them and the bars]({picture.name})\n",
         "## Runs\n",
         table(("groups", "decided", "of them advised", "seconds"), runs, words=0),
-        *(["## The week ahead\n", WEEKS.format(**document["forecasts"])] if "forecasts" in document else []),
+        *([] if weeks is None else ["## The week ahead\n", WEEKS.format(**weeks, sentence=weeks_sentence(weeks))]),
         "## Processor time of one group\n",
         "Medians in a warm process, outside of Spark.\n",
         table(("part", "median"), of_a_group),

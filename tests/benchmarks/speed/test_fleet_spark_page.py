@@ -42,8 +42,10 @@ def document(*, differing: int = 0, **seconds: float) -> dict[str, Any]:
 
 def test_the_page_is_made_from_its_run(tmp_path: Path) -> None:
     """No figure on the page is written by hand; page, picture and document are checked in together or not at all."""
-    file, page, picture = (DOCS / f"fleet-on-spark-bench.{kind}" for kind in ("json", "md", "svg"))
-    made = page_of(json.loads(file.read_text()), picture=tmp_path / picture.name) if file.exists() else None
+    page, picture = (DOCS / f"fleet-on-spark-bench.{kind}" for kind in ("md", "svg"))
+    files = [DOCS / f"fleet-on-spark-{kind}.json" for kind in ("bench", "weeks")]
+    found = [json.loads(file.read_text()) for file in files if file.exists()]
+    made = page_of(*found, picture=tmp_path / picture.name) if found else None
     assert made == (page.read_text() if page.exists() else None)
     assert picture.exists() == page.exists()
     target = (ROOT / "Makefile").read_text().split("\nbench-fleet-spark: $(READY)")[1].split("\n\n")[0]
@@ -95,10 +97,13 @@ def test_a_line_that_falls_keeps_no_bar(tmp_path: Path) -> None:
 def test_weeks_ahead_stand_on_the_page_where_they_were_made(tmp_path: Path) -> None:
     """Groups, days and seconds of `lagcast forecast` on the same cluster; without them the page is silent on it."""
     without = page_of(document(), picture=tmp_path / "a.svg")
-    weeks = {"groups": 10_000, "forecast": 9_998, "days": 28, "seconds": 5_432.1}
-    page = page_of(document() | {"forecasts": weeks}, picture=tmp_path / "a.svg")
-    assert "`FORECASTS=10000`), from 28 days of minutes:\n5,432 s for 10,000 groups" in page
-    assert "of which 9,998 were forecast" in page
+    place = {name: document()[name] for name in ("measured_at", "commit", "processors", "spark", "workers")}
+    weeks = place | {"groups": 10_000, "forecast": 9_998, "days": 28, "seconds": 5_432.1}
+    page = page_of(document(), weeks, picture=tmp_path / "a.svg")
+    assert (
+        "9,998 of 10,000 groups were forecast for a week, from 28 days of minutes, in 5,432 s: 543 ms a group." in page
+    )
+    assert "(2026-01-05, commit 0123456789ab, Spark 4.3.0, 3 workers on 2\nprocessors; `FORECASTS=10000`)" in page
     assert "forecast" not in without.replace("decide: forecast", "")
 
 
