@@ -43,9 +43,9 @@ class LongSeason:
     """The season estimated from the days up to an origin, for the days after it, in logarithms.
 
     Shapes: `day` (288,), the first entry the slot after the origin; `week` (7, 288), row d the effect of the weekday
-    that began d whole days before the last one; `free_day` (288,), the effect of a holiday; `scatter` (288,), how far
-    days lay from all this. `level` is that of the last day and holds at its middle, `growth` is per day,
-    and `drift` its deviation.
+    that began d whole days before the last one; `free_day` (288,), the effect of a holiday, 0 where none is given;
+    `scatter` (288,), how far days lay from all this. `level` is that of the last day and holds at its middle, `growth`
+    is per day, and `drift` its deviation.
     """
 
     level: float
@@ -60,14 +60,14 @@ class LongSeason:
     def at(cls, series: SlotSeries, origin: int, *, weekly: bool, holidays: frozenset[int] = frozenset()) -> Self:
         """The season from the slots up to `origin` alone; `holidays` are days (UTC) counted from 1970."""
         rows = _rows(series.values, origin)
-        newest_days = series.days(origin + 1 + np.arange(-SLOTS_PER_DAY, 0))
-        back = np.arange(len(rows))[:, None]
-        is_holiday = np.zeros(rows.shape, dtype=np.bool_)
+        usual, free = rows, None
         if holidays:
-            is_holiday = np.isin(newest_days - back, list(holidays))
+            days = series.days(origin + 1 + np.arange(-SLOTS_PER_DAY, 0)) - np.arange(len(rows))[:, None]
+            is_holiday = np.isin(days, list(holidays))
             # Of an hour that was only seen on holidays, these are the usual days.
             is_holiday &= (np.isfinite(rows) & ~is_holiday).any(axis=0)
-        usual = np.where(is_holiday, np.nan, rows)
+            usual = np.where(is_holiday, np.nan, rows)
+            free = is_holiday if is_holiday.any() else days % _DAYS_PER_WEEK == _A_SUNDAY
         levels, day = _polished(usual)
         ages = np.arange(len(rows), dtype=np.float64)
         growth, drift = _growth(levels)
@@ -78,17 +78,19 @@ class LongSeason:
         level = float(weighted_median(newest, _LEVEL_WEIGHTS[: len(newest)])[0])
         odd = usual - levels[:, None] - day
         week = weekday_levels[:, None] + (_weekday_shapes(odd) if weekly else np.zeros((_DAYS_PER_WEEK, SLOTS_PER_DAY)))
-        free = is_holiday if is_holiday.any() else (newest_days - _A_SUNDAY) % _DAYS_PER_WEEK == back % _DAYS_PER_WEEK
-        some = np.flatnonzero(free.any(axis=1))
-        rest = rows[some] - _filled(underlying)[some, None] + growth * ages[some, None] - day
-        free_day = _smooth(weighted_median(np.where(free[some], rest, np.nan), _SHAPE_WEIGHTS[some])[None])[0]
+        free_day = np.zeros(SLOTS_PER_DAY)
+        if free is not None:
+            some = np.flatnonzero(free.any(axis=1))
+            rest = rows[some] - _filled(underlying)[some, None] + growth * ages[some, None] - day
+            effect = _smooth(weighted_median(np.where(free[some], rest, np.nan), _SHAPE_WEIGHTS[some])[None])[0]
+            free_day = np.where(np.isfinite(effect), effect, 0.0)
         return cls(
             level=level if np.isfinite(level) else float(np.nanmedian(rows)),
             growth=growth,
             drift=drift,
             day=day,
             week=week,
-            free_day=np.where(np.isfinite(free_day), free_day, 0.0),
+            free_day=free_day,
             scatter=_scatter(odd),
         )
 
