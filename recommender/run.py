@@ -77,9 +77,10 @@ STORED_AT_ONCE = 50
 FITS_PER_CYCLE = 50
 GROUPS_OF_A_FIT = 60
 
-# Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, and those
-# that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
-# advice until the last one is read.
+# Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, or as long
+# as the rest of the last cycle took, and those that are left in the next ones: with four weeks of rows each takes
+# seconds, and a thousand of them would be without advice until the last one is read. By 15 s alone a thousand were read
+# after an hour, of which decisions by their newest hour took more than half.
 OPENING_SECONDS = 15.0
 # Until then a group that was followed before is decided by its newest hour and by what was kept of it, in a trial in
 # 0.2 s instead of 3: enough for a forecast that the load stays, and for the errors of that forecast.
@@ -146,10 +147,10 @@ class Recommender:
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
     cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle: where there is none, it
-    is infinite. Groups that are new
-    are opened for `opening_seconds_per_cycle`. Those that are left are opened in the next cycles: what has an account
-    is decided by its newest hour until then, others have no decision in this cycle, and `early` is set, which asks for
-    the next one at once. Holds of the store are in force from the next cycle on. A cycle ends
+    is infinite. Groups that are new are opened for `opening_seconds_per_cycle`, or for as long as the last cycle took
+    without opening any, whichever is longer. Those that are left are opened in the next cycles: what has an account is
+    decided by its newest hour until then, others have no decision in this cycle, and `early` is set, which asks for the
+    next one at once. Holds of the store are in force from the next cycle on. A cycle ends
     after the group in which `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed
     half a minute after it was asked to end. `namespace_of` has the Kubernetes namespace of a group, for those on
     namespaces. `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other
@@ -191,6 +192,8 @@ class Recommender:
     _tried_at: dict[Group, datetime] = field(default_factory=dict)
     _searches_left: float = 0
     _fits_left: int = 0
+    _opening_seconds: float = 0.0
+    _rest_seconds: float = 0.0
     _unread: frozenset[Group] = frozenset()
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
@@ -202,7 +205,7 @@ class Recommender:
             self.deciding.clear()
 
     def _cycle(self, *, now: datetime) -> tuple[Decision, ...]:
-        times = StepTimes(self.timer)
+        times, began = StepTimes(self.timer), self.timer()
         self._searches_left = self.searches_per_cycle
         with times.timing("read"):
             self._outage = None
@@ -240,6 +243,7 @@ class Recommender:
             whole = len(groups) - len(waiting) - len(self._unread)
             _log.info("opening", groups=whole, first_look=len(self._unread), of=len(groups))
         self.known_groups.cycle_is_over()
+        self._rest_seconds = self.timer() - began - self._opening_seconds
         decisions.sort(key=lambda each: (each.cluster, each.group))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
         self.observe_steps(times.seconds)
@@ -353,7 +357,7 @@ class Recommender:
         fail are in neither. `_unread` are then the groups that do not wait, though their past is left unread.
         """
         opened: dict[Group, Session | None] = {}
-        self._unread = frozenset()
+        self._unread, self._opening_seconds = frozenset(), 0.0
         new = [group for group in groups if group not in self._watched or self._watched[group].past_unread]
         if not new or self._outage is not None:
             return opened, ()
@@ -367,7 +371,7 @@ class Recommender:
     ) -> Mapping[Group, None]:
         """Open these groups while there is time; returns those that are left."""
         began, left = self.timer(), dict.fromkeys(new)
-        turn_began = began
+        turn_began, limit_seconds = began, max(self.opening_seconds_per_cycle, self._rest_seconds)
         try:
             for turn in self._pasts_in_turns(new, now=now):
                 for group, past in turn:
@@ -379,9 +383,11 @@ class Recommender:
                         opened[group] = self._begun(group, past, now=now)
                     except Exception:  # noqa: BLE001  # reading again for the decision gives the group's refusal
                         self._watched.pop(group, None)
-                # The next turn takes as long as this one, and what is read of it is lost if it is not used up.
+                # The next turn takes as long as this one, and what is read of it is lost if it is not used up: it is
+                # begun where its end is closer to the limit than its beginning.
                 turn_ended = self.timer()
-                if (turn_ended - began) + (turn_ended - turn_began) >= self.opening_seconds_per_cycle:
+                self._opening_seconds = turn_ended - began
+                if self._opening_seconds + 0.5 * (turn_ended - turn_began) >= limit_seconds:
                     return left
                 turn_began = turn_ended
         except Exception as error:  # noqa: BLE001  # as above, for each of those that are left
@@ -466,6 +472,7 @@ class Recommender:
         self._latest_keys.clear()
         self._long_decisions.clear()
         self._tried_at.clear()
+        self._rest_seconds = 0.0
 
     def _decide(
         self,

@@ -148,6 +148,29 @@ def test_groups_that_take_long_to_open_have_their_advice_in_turns(
     assert cycles == [(["g0", "g1"], True), (["g0", "g1", "g2", "g3"], True), (["g0", "g1", "g2", "g3", "g4"], False)]
 
 
+def test_groups_are_opened_for_as_long_as_the_rest_of_a_cycle_takes(
+    make: Callable[..., Recommender], hour: list[GroupInterval], now: datetime
+) -> None:
+    """Where decisions take most of a cycle, a fixed time would open few groups in many long cycles."""
+    groups = [f"g{number}" for number in range(9)]
+    loop = make(Rows([replace(row, group=group) for group in groups for row in hour]))
+    seconds, profile_of, told = [0.0], loop.profile_of, Mock()
+
+    def slowly(cluster: str, group: str, observed: ObservedGroup) -> GroupProfile | None:
+        seconds[0] += 10.0
+        return profile_of(cluster, group, observed)
+
+    def publish(_: Decision) -> None:
+        seconds[0] += 20.0
+
+    told.publish.side_effect = publish
+    loop.timer, loop.profile_of, loop.opening_seconds_per_cycle = lambda: seconds[0], slowly, 10.0
+    loop.publishers = [told]
+    cycles = [len(loop.run_once(now=now + timedelta(minutes=2 * cycle))) for cycle in range(3)]
+    # One in 10 s, whose advice takes 20 s: two in the next cycle, and the advice of three takes more than a minute.
+    assert cycles == [1, 3, 9]
+
+
 def test_groups_that_are_read_together_are_opened_together(
     make: Callable[..., Recommender],
     hour: list[GroupInterval],
@@ -194,7 +217,7 @@ def started_again(make: Callable[..., Recommender], row: Row, now: datetime) -> 
     for seconds in (0, 15):
         loop.run_once(now=now + timedelta(seconds=seconds))
     loop.start_anew()
-    loop.timer, loop.opening_seconds_per_cycle = count().__next__, 0.0
+    loop.timer, loop.opening_seconds_per_cycle = lambda: 0.0, 0.0
     return loop, ends[-1]
 
 
