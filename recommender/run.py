@@ -77,11 +77,14 @@ STORED_AT_ONCE = 50
 FITS_PER_CYCLE = 50
 GROUPS_OF_A_FIT = 60
 
-# Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, or as long
-# as the rest of the last cycle took, and those that are left in the next ones: with four weeks of rows each takes
-# seconds, and a thousand of them would be without advice until the last one is read. By 15 s alone a thousand were read
-# after an hour, of which decisions by their newest hour took more than half.
+# Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, and those
+# that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
+# advice until the last one is read.
 OPENING_SECONDS = 15.0
+# Where the rest of the last cycle took longer, for as long as that, up to twice the time: by 15 s alone a thousand were
+# read after an hour, of which other decisions took more than half. Without a limit, a cycle took 5 min in a trial,
+# because those that were opened have to be fitted in it.
+OPENING_TIMES_AT_MOST = 2.0
 # Until then a group that was followed before is decided by its newest hour and by what was kept of it, in a trial in
 # 0.2 s instead of 3: enough for a forecast that the load stays, and for the errors of that forecast.
 FIRST_LOOK = timedelta(hours=1)
@@ -147,8 +150,8 @@ class Recommender:
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
     cycle, which takes 3 s for 100; others are told without it, and searched in a later cycle: where there is none, it
-    is infinite. Groups that are new are opened for `opening_seconds_per_cycle`, or for as long as the last cycle took
-    without opening any, whichever is longer. Those that are left are opened in the next cycles: what has an account is
+    is infinite. Groups that are new are opened for `opening_seconds_per_cycle`, or up to twice as long where the last
+    cycle took longer without opening any. Those that are left are opened in the next cycles: what has an account is
     decided by its newest hour until then, others have no decision in this cycle, and `early` is set, which asks for the
     next one at once. Holds of the store are in force from the next cycle on. A cycle ends
     after the group in which `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed
@@ -371,7 +374,9 @@ class Recommender:
     ) -> Mapping[Group, None]:
         """Open these groups while there is time; returns those that are left."""
         began, left = self.timer(), dict.fromkeys(new)
-        turn_began, limit_seconds = began, max(self.opening_seconds_per_cycle, self._rest_seconds)
+        least_seconds = self.opening_seconds_per_cycle
+        limit_seconds = max(least_seconds, min(self._rest_seconds, OPENING_TIMES_AT_MOST * least_seconds))
+        turn_began = began
         try:
             for turn in self._pasts_in_turns(new, now=now):
                 for group, past in turn:
