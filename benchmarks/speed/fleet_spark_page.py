@@ -25,7 +25,7 @@ The page and its picture are made from the JSON document that the first command 
 of the second:
 
     make bench-fleet-spark GROUPS={groups} WORKERS={workers} HOURS={hours:g} OUT=FILE
-    make bench-fleet-spark FORECASTS=10000 WORKERS={workers} OUT=WEEKS
+    make bench-fleet-spark FORECASTS={forecasts} WORKERS={workers} OUT=WEEKS
     python -m benchmarks.speed.fleet_spark --page FILE WEEKS > docs/fleet-on-spark-bench.md
 
 - **Where and when.** {measured_at}, commit {commit}, Spark {spark}, a machine with {processors} processors (mean load
@@ -115,7 +115,7 @@ def page_of(document: Document, weeks: Document | None = None, *, picture: Path)
         ("an opened group", f"{parts['opened_kilobytes']:.0f} kB"),
     ]
     text = [
-        _introduction(document),
+        _introduction(document, forecasts=10_000 if weeks is None else weeks["groups"]),
         "## The bars\n",
         bar_table(bars_of(document)),
         LINE.format(start=line.start_seconds, each=1000.0 * line.seconds_a_group),
@@ -147,7 +147,7 @@ def draw(document: Document, path: Path) -> None:
         axis.legend()
 
 
-def _introduction(document: Document) -> str:
+def _introduction(document: Document, *, forecasts: int) -> str:
     return INTRODUCTION.format(
         **{name: document[name] for name in ("measured_at", "commit", "processors", "mean_load", "workers", "spark")},
         groups=max(run["groups"] for run in document["runs"]),
@@ -155,4 +155,5 @@ def _introduction(document: Document) -> str:
         rows=document["rows_a_group"],
         row_seconds=document["row_seconds"],
         compared=document["compared_groups"],
+        forecasts=forecasts,
     )
