@@ -271,14 +271,20 @@ class HistoryBuffer:
         packed = self.packed()
         return None if packed is None else packed.unpacked()
 
+    @property
+    def end_at(self) -> datetime | None:
+        """The end of the last closed minute, or None before the first one."""
+        return None if self._last_minute is None else datetime.fromtimestamp(self._last_minute * MINUTE_SECONDS, tz=UTC)
+
     def packed(self) -> PackedHistory | None:
         """The same for keeping: what is kept here anyway, so that it copies nothing."""
-        if self._last_minute is None:
+        end_at = self.end_at
+        if end_at is None:
             return None
         return PackedHistory(
             cluster=self.cluster,
             group=self.group,
-            end_at=datetime.fromtimestamp(self._last_minute * MINUTE_SECONDS, tz=UTC),
+            end_at=end_at,
             produced=self._produced.known,
             others=self._others.known,
             recent=tuple(self._recent),

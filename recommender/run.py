@@ -71,11 +71,9 @@ OUTCOMES_KEPT_IN_MIND = 500
 # So many decisions are stored in one transaction, and published after it: with 50 each waits 0.4 s for the others, and
 # storing takes a quarter of the time.
 STORED_AT_ONCE = 50
-# Forecasters that are due to be fitted again take turns, because groups that began together are due together: a fit of
-# a day takes 40 ms, and a thousand of them 40 s of one cycle. So many fits are made in a cycle, or one for each 60
-# groups: that is four an hour for each group in cycles of 15 s, where one and a half are due, proofs included.
-FITS_PER_CYCLE = 50
-GROUPS_OF_A_FIT = 60
+# Forecasters that are due to be fitted again take turns, those that have waited longest first: groups that began
+# together are due together, and with four weeks of rows a thousand fits take minutes. They have this share of a cycle.
+REFIT_SHARE = 0.25
 
 # Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, and those
 # that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
@@ -194,7 +192,6 @@ class Recommender:
     _long_decisions: LongDecisions = field(default_factory=LongDecisions)
     _tried_at: dict[Group, datetime] = field(default_factory=dict)
     _searches_left: float = 0
-    _fits_left: int = 0
     _opening_seconds: float = 0.0
     _rest_seconds: float = 0.0
     _unread: frozenset[Group] = frozenset()
@@ -216,7 +213,6 @@ class Recommender:
             obstacles = self._obstacles()
             groups = self._groups(obstacles, now=now)
             self._forget_all_but(groups)
-            self._fits_left = max(FITS_PER_CYCLE, len(groups) // GROUPS_OF_A_FIT)
             opened, waiting = self._opened([group for group in groups if group not in obstacles], now=now)
             newest = self._newest_rows(now=now)
             self._share_lessons()
@@ -246,6 +242,8 @@ class Recommender:
             whole = len(groups) - len(waiting) - len(self._unread)
             _log.info("opening", groups=whole, first_look=len(self._unread), of=len(groups))
         self.known_groups.cycle_is_over()
+        # After all advice is published, in time that would pass idle, so that none has to wait for it.
+        self._refit(times)
         self._rest_seconds = self.timer() - began - self._opening_seconds
         decisions.sort(key=lambda each: (each.cluster, each.group))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
@@ -385,7 +383,11 @@ class Recommender:
                     self._tried_at[group] = now
                     del left[group]
                     try:
-                        opened[group] = self._begun(group, past, now=now)
+                        session = self._begun(group, past, now=now)
+                        # Before the limit is looked at: with four weeks it takes as long as a quarter of reading them.
+                        if session is not None:
+                            session.refit()
+                        opened[group] = session
                     except Exception:  # noqa: BLE001  # reading again for the decision gives the group's refusal
                         self._watched.pop(group, None)
                 # The next turn takes as long as this one, and what is read of it is lost if it is not used up: it is
@@ -411,6 +413,25 @@ class Recommender:
 
         for _, together in groupby(sorted(groups, key=tried_at), key=tried_at):
             yield from self._pasts(list(together), now=now)
+
+    def _refit(self, times: StepTimes) -> None:
+        """Fit the forecasters that are due again, those that have waited longest first, while there is time for it."""
+        if self._outage is not None:
+            return
+        limit_seconds = REFIT_SHARE * max(self.settings.cycle_seconds, self._rest_seconds)
+        due = [(each.session.refit_due_at, group) for group, each in self._watched.items()]
+        seconds = 0.0
+        for _, group in sorted((at, group) for at, group in due if at is not None):
+            began = self.timer()
+            with times.timing("forecast"):
+                try:
+                    self._watched[group].session.refit()
+                except Exception as error:  # noqa: BLE001  # reading it again for the decision gives the refusal
+                    _log.debug("refit_failed", cluster=group[0], group=group[1], error=str(error))
+                    del self._watched[group]
+            seconds += self.timer() - began
+            if self.is_stopped() or seconds >= limit_seconds:
+                return
 
     def _share_lessons(self) -> None:
         """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""
@@ -499,9 +520,7 @@ class Recommender:
                 with self._storing(times):
                     self.store.keep_outcomes(session.drain_outcomes())
             with times.timing("forecast"):
-                fits_before = session.fits
-                forecast = session.forecast(now, may_refit=self._fits_left > 0)
-                self._fits_left -= session.fits - fits_before
+                forecast = session.forecast(now, may_refit=False)
             self._log_failure(group)
             hold = self._hold_on(group, now=now)
             with times.timing("decide"):

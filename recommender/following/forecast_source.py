@@ -19,8 +19,6 @@ from recommender.following.kept_account import Proof
 REFIT_AFTER = timedelta(hours=1)
 # A proof takes as long as three fits. A load that loses its season, or gets one, is noticed within a quarter of a day.
 PROVE_AFTER = timedelta(hours=6)
-# A proof takes about three fits at each of its cuts.
-_FITS_OF_A_PROOF = 3
 
 
 class Forecasts(NamedTuple):
@@ -37,11 +35,10 @@ class ForecastSource:
     """Fits `forecaster` once an hour of data, and uses persistence where it fails.
 
     A forecaster that fails or gives impossible values is not called until its next fit. All calls of the forecaster go
-    through `caller`. `fits` counts the fits that were made, and those of proofs.
+    through `caller`.
     """
 
     def __init__(self, forecaster: Forecaster, settings: DecisionSettings, *, caller: Caller) -> None:
-        self.fits = 0
         self._forecaster = forecaster
         self._settings = settings
         self._caller = caller
@@ -49,6 +46,7 @@ class ForecastSource:
         self._fitted_at: datetime | None = None
         self._persistence: FittedForecaster | Refusal | None = None
         self._proof: Proof | None = None
+        self._proof_due_at: datetime | None = None
         self._latest: tuple[datetime, Forecasts] | None = None
 
     def latest(self, end_at: datetime) -> Forecasts | None:
@@ -58,24 +56,42 @@ class ForecastSource:
     def forecasts(self, history: History, *, may_refit: bool = True) -> Forecasts:
         """The next horizon in minutes; of a history that ends as the one before does, the same as before.
 
-        Where it may not, the next fit and the next proof are put off, for as long again at most.
+        Where it may not, only the first fit and its proof are made, and those after a refusal: `refit` makes the rest.
         """
         known = self.latest(history.end_at)
         if known is None:
-            known = self._made(history, put_off=not may_refit)
+            if may_refit or self._fitted is None or isinstance(self._fitted, Refusal):
+                self.refit(history)
+            known = self._made(history)
             self._latest = history.end_at, known
         return known
 
-    def _made(self, history: History, *, put_off: bool) -> Forecasts:
-        if isinstance(self._fitted, Refusal) or _is_due(history, self._fitted_at, REFIT_AFTER, put_off=put_off):
+    @property
+    def refit_due_at(self) -> datetime | None:
+        """The end of the history with which the next fit or proof is due; None where the first fit is still to come."""
+        if self._fitted_at is None:
+            return None
+        fit_due_at = self._fitted_at + REFIT_AFTER
+        return fit_due_at if self._proof_due_at is None else min(fit_due_at, self._proof_due_at)
+
+    def refit(self, history: History) -> None:
+        """Fit the forecaster where that is due, and prove it where that is: the next forecasts are by it."""
+        if (
+            self._fitted_at is None
+            or isinstance(self._fitted, Refusal)
+            or history.end_at >= self._fitted_at + REFIT_AFTER
+        ):
             self._fit(history)
-        steps = self._settings.horizon_seconds // STEP_SECONDS
+        self._prove(history)
+        self._latest = None
+
+    def _made(self, history: History) -> Forecasts:
+        steps = self._horizon_steps
         persistence = self._persisting(history, steps=steps)
         if self._fitted is None or isinstance(self._fitted, ForecasterFailure):
             return Forecasts(persistence, persistence)
         if isinstance(self._fitted, Refusal):
             return Forecasts(self._fitted, persistence)
-        self._prove(history, steps=steps, put_off=put_off)
         if self._proof is not None and not self._proof.is_proven:
             return Forecasts(persistence, persistence)
         fitted = self._fitted
@@ -107,20 +123,24 @@ class ForecastSource:
             return None
         return f"Forecaster {self._forecaster.name} is not used: {self._fitted.why}; arrivals are taken to stay."
 
-    def _prove(self, history: History, *, steps: int, put_off: bool) -> None:
+    @property
+    def _horizon_steps(self) -> int:
+        return self._settings.horizon_seconds // STEP_SECONDS
+
+    def _prove(self, history: History) -> None:
         """Compare the forecaster with persistence out of sample, every few hours, once there is a season to learn."""
-        proven_at = None if self._proof is None else self._proof.proven_at
-        due = _is_due(history, proven_at, PROVE_AFTER, put_off=put_off)
-        if not due or history_tier_of(history) in (None, "reactive"):
+        if isinstance(self._fitted, Refusal | ForecasterFailure) or history_tier_of(history) in (None, "reactive"):
+            self._proof_due_at = None
             return
-        self.fits += _FITS_OF_A_PROOF
-        answer = self._caller(lambda: is_proven(self._forecaster, history, steps=steps))
-        self._proof = Proof(history.end_at, is_proven=answer is True)
+        if self._proof is None or history.end_at >= self._proof.proven_at + PROVE_AFTER:
+            steps = self._horizon_steps
+            answer = self._caller(lambda: is_proven(self._forecaster, history, steps=steps))
+            self._proof = Proof(history.end_at, is_proven=answer is True)
+        self._proof_due_at = self._proof.proven_at + PROVE_AFTER
 
     def _fit(self, history: History) -> None:
         self._fitted = self._caller(lambda: self._forecaster.fit(history))
         self._fitted_at = history.end_at
-        self.fits += 1
         self._persistence = PersistenceForecaster().fit(history)
 
     def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
@@ -130,8 +150,3 @@ class ForecastSource:
         if isinstance(self._persistence, Refusal):
             return self._persistence
         return self._persistence.forecast(history, steps=steps)
-
-
-def _is_due(history: History, done_at: datetime | None, after: timedelta, *, put_off: bool) -> bool:
-    """True if so much of the history is newer than what was done last; twice as much where it is put off."""
-    return done_at is None or history.end_at >= done_at + (2 if put_off else 1) * after

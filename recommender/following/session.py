@@ -270,7 +270,7 @@ class Session:
         return self.decide(self.forecast(now), now=now, sensitivity=sensitivity)
 
     def forecast(self, now: datetime, *, may_refit: bool = True) -> Forecasts:
-        """The forecasts of the produce rate, for `decide`; or refusals. A fit that is due is put off if it may not."""
+        """The forecasts of the produce rate, for `decide`; or refusals. If it may not, a refit that is due waits."""
         packed = self._buffer.packed()
         if packed is None:
             return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
@@ -278,9 +278,16 @@ class Session:
         return self._forecasts.forecasts(packed.unpacked(), may_refit=may_refit) if latest is None else latest
 
     @property
-    def fits(self) -> int:
-        """The fits of forecasters so far, each of about 40 ms once there is a day of rows."""
-        return self._forecasts.fits
+    def refit_due_at(self) -> datetime | None:
+        """When the forecaster had to be fitted again, or proven; None where neither is due by what was observed."""
+        due_at, end_at = self._forecasts.refit_due_at, self._buffer.end_at
+        return due_at if due_at is not None and end_at is not None and due_at <= end_at else None
+
+    def refit(self) -> None:
+        """Fit the forecaster, and prove it, where that is due: 0.1 to 1 s of processor time with weeks of rows."""
+        packed = self._buffer.packed()
+        if packed is not None:
+            self._forecasts.refit(packed.unpacked())
 
     def decide(
         self, forecasts: Forecasts, *, now: datetime, sensitivity: SensitivityOf = "none", hold: Hold | None = None

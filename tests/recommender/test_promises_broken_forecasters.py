@@ -236,7 +236,7 @@ def test_a_forecaster_that_goes_on_failing_is_logged_once(
     monkeypatch.setattr(BlendForecaster, "fit", fails)
     monkeypatch.setattr("recommender.run._log", logged)
     table = Table(
-        [*rows(row), *(row(NOW + timedelta(minutes=at), 9000.0, interval_seconds=60) for at in range(1, 181))]
+        [*rows(row), *(row(NOW + timedelta(minutes=at), 9000.0, interval_seconds=60) for at in range(1, 182))]
     )
     recommender = Recommender(
         histories=table,
@@ -245,7 +245,8 @@ def test_a_forecaster_that_goes_on_failing_is_logged_once(
         store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
         timer=perf_counter,
     )
-    for minutes in (0, 1, 60, 120, 180):
+    # What is due is fitted when the cycle is over, and logged with the decision that follows.
+    for minutes in (0, 1, 60, 120, 180, 181):
         recommender.run_once(now=NOW + timedelta(minutes=minutes))
     sentences = [call.kwargs["sentence"] for call in logged.calls if call.args == ("failing_forecaster",)]
     assert [sentence.split(": ")[2].partition(";")[0] for sentence in sentences] == ["matrix is singular", "no memory"]

@@ -32,6 +32,7 @@ from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
 from recommender.following.grading import MeasuredPause
 from recommender.following.kept_account import kept_since
+from recommender.following.session import Session
 from recommender.ports import AccountPart, Condensed, Obstacle, UnavailableError
 from recommender.resting import LongDecisions
 from recommender.run import LOOK_BACK, Recommender, run_forever
@@ -692,14 +693,19 @@ def test_a_graded_move_is_kept_with_its_expectation(taught: tuple[Recommender, R
 def test_a_restarted_loop_has_learned_the_same_as_the_first_one(
     taught: tuple[Recommender, Rows, datetime], row: Row, tmp_path: Path
 ) -> None:
-    """From the same rows and the same store the next decision is the same to the last byte; no move counts twice.
+    """From the same rows and the same store the next decision is the same but for its id; no move counts twice.
 
-    It is an hour later, when the first one's forecaster is fitted again too. The ledger is counted again with what is
-    known of the group's moves by now: what was paid is the same, what others would have cost is not.
+    It comes once the first one's forecaster is fitted again too, after a cycle an hour later, so that they follow
+    different ones. The ledger is counted again with what is known of the group's moves by now: what was paid is the
+    same, what others would have cost is not.
     """
     loop, rows, _ = taught
     second = restarted(loop, rows.rows, tmp_path / "copy.sqlite")
     later = an_hour_more(rows, row)
+    for each in (loop, second):
+        each.run_once(now=later)
+    rows.rows.append(row(later + timedelta(seconds=15), 2500.0, members=rows.rows[-1].members))
+    later = rows.rows[-1].interval_end_at
     (first_decision,), (second_decision,) = loop.run_once(now=later), second.run_once(now=later)
     assert isinstance(first_decision, Recommendation)
     assert first_decision.learned is not None
@@ -708,7 +714,10 @@ def test_a_restarted_loop_has_learned_the_same_as_the_first_one(
     assert first_decision.ledger is not None
     assert second_decision.ledger is not None
     assert first_decision.ledger.paid.replicas == pytest.approx(second_decision.ledger.paid.replicas, rel=0.01)
-    first, second_one = (to_document(replace(each, ledger=None)) for each in (first_decision, second_decision))
+    first, second_one = (
+        to_document(replace(each, ledger=None, recommendation_id="", supersedes=None))
+        for each in (first_decision, second_decision)
+    )
     assert first == second_one
 
 
@@ -1138,16 +1147,52 @@ def test_forecasters_that_are_due_together_are_fitted_in_turns(
     now: datetime,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thousand fits would take 40 s of one cycle: a few are made in each, until all groups have had theirs."""
-    monkeypatch.setattr("recommender.run.FITS_PER_CYCLE", 1)
-    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 66)]
+    """Their share of a cycle is enough for one here: those that have waited longest come first, and nobody starves."""
+    monkeypatch.setattr("recommender.run.REFIT_SHARE", 0.0)
+    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 200)]
     groups = ("a", "b", "c")
     loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in groups]))
-    fits = []
-    for minute in (0, 60, 61, 62, 63):
+    fitted: list[str] = []
+    refit = Session.refit
+
+    def counted(session: Session) -> None:
+        fitted.append(session._profile.group)
+        refit(session)
+
+    monkeypatch.setattr(Session, "refit", counted)
+    in_cycles = []
+    for minute in (0, 30, 60, 61, 62, 63, 120, 121, 122, 123):
+        fitted.clear()
         loop.run_once(now=now + timedelta(minutes=minute))
-        fits.append([loop._watched["c", group].session.fits for group in groups])
-    assert fits == [[1, 1, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [2, 2, 2]]
+        in_cycles.append("".join(fitted))
+    assert in_cycles == ["abc", "", "a", "b", "c", "", "a", "b", "c", ""]
+
+
+def test_a_group_whose_refit_fails_is_read_again(
+    make: Callable[..., Recommender],
+    hour: list[GroupInterval],
+    row: Row,
+    now: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A failure that nobody has foreseen ends neither the cycle nor the advice of the group, or of any other one."""
+    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 100)]
+    loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b")]))
+    loop.run_once(now=now)
+    refit = Session.refit
+
+    def fails(session: Session) -> None:
+        if session._profile.group == "a":
+            message = "no memory"
+            raise MemoryError(message)
+        refit(session)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "refit", fails)
+        assert all(isinstance(each, Recommendation) for each in loop.run_once(now=now + timedelta(minutes=61)))
+    assert set(loop._watched) == {("c", "b")}
+    assert all(isinstance(each, Recommendation) for each in loop.run_once(now=now + timedelta(minutes=62)))
+    assert set(loop._watched) == {("c", "a"), ("c", "b")}
 
 
 def test_partitions_that_come_later_are_planned_with(

@@ -29,17 +29,22 @@ def jumps() -> FloatArray:
 
 @dataclass
 class Given:
-    """Forecasts these rates times a factor, from the end of the history on, a few seconds late if it is slow."""
+    """Forecasts these rates times a factor, from the end of the history on, a few seconds late if it is slow.
+
+    `fits` counts its fits, proofs included.
+    """
 
     factor: float = 1.0
     seconds: float = 0.0
     fails: bool = False
     rates: FloatArray = field(default_factory=jumps)
     name: str = "given"
+    fits: int = 0
 
     def fit(self, history: History) -> "Given":
         """Nothing is left to learn."""
         assert history.minutes > 0
+        self.fits += 1
         return self
 
     def forecast(self, history: History, *, steps: int) -> Forecast:
@@ -90,16 +95,36 @@ def test_rows_within_a_minute_cost_no_forecast() -> None:
     assert beside.forecasts(until(1)) is not first
 
 
-def test_a_fit_that_is_put_off_is_made_when_another_is_due() -> None:
-    """An hour later, whoever else has to be fitted then; the first one is never put off."""
-    beside = source(Given())
+def test_a_fit_that_is_put_off_is_made_when_it_is_asked_for() -> None:
+    """However long it waits; the first one, and its proof, are never put off."""
+    forecaster = Given()
+    beside = source(forecaster)
+    assert beside.refit_due_at is None
     made = []
-    for minutes in (0, 59, 60, 119, 120):
+    for minutes in (0, 60, 120):
         beside.forecasts(until(minutes), may_refit=False)
-        made.append(beside.fits)
-    assert made == [4, 4, 4, 4, 5]  # the first fit and its proof
-    beside.forecasts(until(180))
-    assert beside.fits == 6
+        assert beside.refit_due_at == NOW + timedelta(hours=1)
+        made.append(forecaster.fits)
+    assert made[0] > 1
+    assert made == [made[0]] * 3
+    put_off = beside.forecasts(until(120), may_refit=False)
+    beside.refit(until(120))
+    beside.refit(until(120))  # nothing is due any longer
+    assert forecaster.fits == made[0] + 1
+    assert beside.refit_due_at == NOW + timedelta(hours=3)
+    assert beside.forecasts(until(120), may_refit=False) is not put_off
+
+
+def test_a_proof_is_due_before_a_fit_where_it_is_older() -> None:
+    """The kept one of a restart may be five hours and a half old; what cannot be proven is never due for it."""
+    beside = source(Given())
+    beside.resume(Proof(NOW + timedelta(minutes=30) - PROVE_AFTER, is_proven=True))
+    beside.refit(until(0))
+    assert beside.refit_due_at == NOW + timedelta(minutes=30)
+    short = source(Given())
+    short.resume(Proof(NOW + timedelta(minutes=30) - PROVE_AFTER, is_proven=True))
+    short.refit(until(0).last(600))
+    assert short.refit_due_at == NOW + timedelta(hours=1)
 
 
 def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
