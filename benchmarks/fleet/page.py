@@ -16,7 +16,7 @@ INTRODUCTION = """# A fleet beside one recommender
 {groups:,} consumer groups of {partitions} partitions, each read every 15 s, and one recommender that decides on all of
 them after each reading. The page is made from one JSON document, which one command writes:
 
-    make bench-fleet GROUPS={groups} OUT=FILE
+    make bench-fleet GROUPS={groups} MINUTES={minutes:g} WEEKS={weeks} OUT=FILE
     python -m benchmarks.fleet --page FILE > docs/fleet.md
 
 - **Where and when.** {measured_at}, commit {commit}, one Kafka broker on loopback, a machine with {processors}
@@ -28,18 +28,19 @@ them after each reading. The page is made from one JSON document, which one comm
   capacity of a replica is set. Each group does what it is advised, when it is. Then, all at once, half as much again
   comes in every group.
 {past}
-- **Measured** over {minutes:g} minutes, from two minutes after each group had its first advice of the last start.
 """
 
 # Of a run without weeks, and of one with them.
 YOUNG = """\
 - **The past** is half an hour of samples. The minutes of four weeks take 0.1 MB more of each group, which is in no
-  figure of this page."""
+  figure of this page.
+- **Measured** over {minutes:g} minutes, from two minutes after each group had its first advice."""
 OLD = """\
 - **The past.** Once each group has its first advice, from half an hour of samples, `up` is stopped, rows of {weeks}
   weeks are put into its table for each group, and it is started again, as a service that has run for so long. Each
-  forecaster is proven with the weeks then, which a service that had them before has kept. The measured minutes begin
-  when the weeks of all groups are read."""
+  forecaster is proven with the weeks then, which a service that had them before has kept.
+- **Measured** over {minutes:g} minutes, once the weeks of all groups are read, and an hour has passed since that start:
+  those that were fitted first are then fitted again."""
 
 WORDS = """\
 - *Recommender* is the process that reads the rows, decides, stores, publishes and serves; Spark and the reading of
@@ -73,8 +74,9 @@ def page_of(document: Document, *, picture: Path) -> str:
     if weeks:
         others.append(("the same from the second start, with the weeks", f"{document['restart_seconds']:.0f}"))
         others.append(("until their weeks were read, s from the second start", f"{document['past_read_seconds']:.0f}"))
+    past = (OLD if weeks else YOUNG).format(weeks=weeks, minutes=document["minutes"])
     page = [
-        INTRODUCTION.format(**document, past=OLD.format(weeks=weeks) if weeks else YOUNG),
+        INTRODUCTION.format(**{**document, "weeks": weeks}, past=past),
         "## The bars\n",
         bar_table(bars_of(document)),
         WORDS.format(**document),
