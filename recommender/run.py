@@ -20,6 +20,7 @@ from cost_model.physics.pods import MembersChange, changes_in, start_up_of
 from cost_model.physics.pooling import pooled_by_kind
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
+from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.refusal import Refusal
 from recommender.borders import Borders
 from recommender.cluster.leadership import Fence, NotLeadingError
@@ -71,9 +72,11 @@ OUTCOMES_KEPT_IN_MIND = 500
 # So many decisions are stored in one transaction, and published after it: with 50 each waits 0.4 s for the others, and
 # storing takes a quarter of the time.
 STORED_AT_ONCE = 50
-# Forecasters that are due to be fitted again take turns, those that have waited longest first: groups that began
-# together are due together, and with four weeks of rows a thousand fits take minutes. They have this share of a cycle.
-REFIT_SHARE = 0.25
+# What is long and may wait has this share of a cycle, or of the 15 s in which rows come: fits of forecasters that are
+# due again, and replays of a day of shadows after an estimate has changed. A thousand groups that began together are
+# due together, and what similar groups have learned changes for all of them at once, which took minutes of one cycle,
+# and 45 s. Those that have waited longest come first.
+LATER_SHARE = 0.2
 
 # Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, and those
 # that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
@@ -194,6 +197,7 @@ class Recommender:
     _searches_left: float = 0
     _opening_seconds: float = 0.0
     _rest_seconds: float = 0.0
+    _replay_seconds_left: float = 0.0
     _unread: frozenset[Group] = frozenset()
 
     def run_once(self, *, now: datetime) -> tuple[Decision, ...]:
@@ -243,7 +247,7 @@ class Recommender:
             _log.info("opening", groups=whole, first_look=len(self._unread), of=len(groups))
         self.known_groups.cycle_is_over()
         # After all advice is published, in time that would pass idle, so that none has to wait for it.
-        self._refit(times)
+        self._catch_up(times)
         self._rest_seconds = self.timer() - began - self._opening_seconds
         decisions.sort(key=lambda each: (each.cluster, each.group))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
@@ -384,9 +388,9 @@ class Recommender:
                     del left[group]
                     try:
                         session = self._begun(group, past, now=now)
-                        # Before the limit is looked at: with four weeks it takes as long as a quarter of reading them.
+                        # The first fit, before the limit is looked at: it takes a quarter of the time of reading.
                         if session is not None:
-                            session.refit()
+                            session.catch_up()
                         opened[group] = session
                     except Exception:  # noqa: BLE001  # reading again for the decision gives the group's refusal
                         self._watched.pop(group, None)
@@ -414,24 +418,28 @@ class Recommender:
         for _, together in groupby(sorted(groups, key=tried_at), key=tried_at):
             yield from self._pasts(list(together), now=now)
 
-    def _refit(self, times: StepTimes) -> None:
-        """Fit the forecasters that are due again, those that have waited longest first, while there is time for it."""
-        if self._outage is not None:
-            return
-        limit_seconds = REFIT_SHARE * max(self.settings.cycle_seconds, self._rest_seconds)
-        due = [(each.session.refit_due_at, group) for group, each in self._watched.items()]
+    def _catch_up(self, times: StepTimes) -> None:
+        """Let sessions do what was put off, those that have waited longest first, while there is time for it.
+
+        In the next cycle rows are observed with replays for as long, or with none where one still waits here: those
+        that come first by name must not take the turns of the others.
+        """
+        limit_seconds = LATER_SHARE * max(BASE_INTERVAL_SECONDS, self._rest_seconds)
+        behind = [(each.session.behind_since, group) for group, each in self._watched.items()]
+        waiting = sorted(((since, group) for since, group in behind if since is not None), reverse=True)
         seconds = 0.0
-        for _, group in sorted((at, group) for at, group in due if at is not None):
+        while waiting and seconds < limit_seconds and not self.is_stopped() and self._outage is None:
+            _, group = waiting.pop()
             began = self.timer()
             with times.timing("forecast"):
                 try:
-                    self._watched[group].session.refit()
+                    self._watched[group].session.catch_up()
+                    self._watched[group].session.rest()
                 except Exception as error:  # noqa: BLE001  # reading it again for the decision gives the refusal
-                    _log.debug("refit_failed", cluster=group[0], group=group[1], error=str(error))
+                    _log.debug("catching_up_failed", cluster=group[0], group=group[1], error=str(error))
                     del self._watched[group]
             seconds += self.timer() - began
-            if self.is_stopped() or seconds >= limit_seconds:
-                return
+        self._replay_seconds_left = 0.0 if waiting else limit_seconds
 
     def _share_lessons(self) -> None:
         """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""
@@ -569,9 +577,11 @@ class Recommender:
                     watched.stops.append(stop)
             rows = newest.of(group, since=watched.seen_until)
             watched.news_at = now if rows else watched.news_at
+            began = self.timer()
             for row in rows:
-                watched.session.observe(row)
+                watched.session.observe(row, may_replay=self._replay_seconds_left > 0.0)
                 watched.seen_until = row.interval_end_at
+            self._replay_seconds_left -= self.timer() - began
             watched.observed = observed_in(rows, before=watched.observed)
             watched.changes = changes_in(rows, before=watched.changes)
             self._show_workload(group, watched)

@@ -139,11 +139,13 @@ class Experts:
         self._seen_until = self._decided_after = datetime.min.replace(tzinfo=UTC)
         self._changed_slots: set[int] = set()
         self._drained_slots: set[int] = set()
-        self._replay()
+        self.replay_due_at: datetime | None = None
+        self.replay()
         self._beside = self._new_groups(len(PLANNERS) + 1, members=members)
 
-    def _replay(self) -> None:
-        """Play everything that is remembered again, with the estimates of now."""
+    def replay(self) -> None:
+        """Play everything that is remembered again, with the estimates of now: 50 ms with a day of rows."""
+        self.replay_due_at = None
         self._play_all(MoveTimes.of(self._profile, self._learned))
 
     def _play_all(self, times: MoveTimes) -> None:
@@ -277,12 +279,19 @@ class Experts:
         play_rows(self._tables, self._rules, self._shadows, played, self._service, spent)
 
     def observe(
-        self, row: GroupInterval, *, capacity: MessagesPerSecond, learned: Learned, is_advised: bool = True
+        self,
+        row: GroupInterval,
+        *,
+        capacity: MessagesPerSecond,
+        learned: Learned,
+        is_advised: bool = True,
+        may_replay: bool = True,
     ) -> None:
         """Let one base row pass in all shadows; one whose rate, lag or members are unknown passes none.
 
         Nor does one without members where nobody may ask for none. Where no advice was in force, nobody is charged for
-        what the group has cost: it was not scaled by who is followed.
+        what the group has cost: it was not scaled by who is followed. Where estimates have changed and it may not
+        replay, `replay_due_at` is the end of the first such row, and the estimates of before are used until `replay`.
         """
         rate = row.produce_messages_per_second
         if row.members is None or row.lag_messages is None or not (row.members or self._profile.scale_to_zero):
@@ -307,9 +316,13 @@ class Experts:
         newest = self._row(row.members, rate, seconds, late, is_advised=is_advised)
         self._remember(newest)
         self._changed_slots.add(newest.slot)
-        if self._estimates_changed():
-            self._replay()
+        if not self._estimates_changed():
+            self.replay_due_at = None
+            self._play(self._rows.newest, self._since.values)
+        elif may_replay:
+            self.replay()
         else:
+            self.replay_due_at = self.replay_due_at or row.interval_end_at
             self._play(self._rows.newest, self._since.values)
         if is_advised:
             self._count_regret(newest, late)
@@ -459,7 +472,7 @@ class Experts:
         """Choose who is followed."""
         if not self._decided:
             self._decided, self._decided_after = True, self._seen_until
-            self._replay()
+            self.replay()
             known_seconds = float(self._rows.table["seconds"].sum(dtype=np.float64))
             unknown_hours = UNKNOWN_HOURS_OF_ALL * 0.5 ** (known_seconds / HALF_LIFE_SECONDS)
             self._regret = unknown_hours * self._cost_of_all_hours

@@ -115,8 +115,11 @@ class Session:
         if self._account and limit is not None:
             self._resume(limit)
 
-    def observe(self, row: GroupInterval) -> None:
-        """Take the next base row of the feature table; it may not be older than the one before."""
+    def observe(self, row: GroupInterval, *, may_replay: bool = True) -> None:
+        """Take the next base row of the feature table; it may not be older than the one before.
+
+        Where it may not, a replay of the shadows that becomes due is left to `catch_up`.
+        """
         if self._kept is not None and row.interval_end_at > self._kept.seen_until:
             self._resume_utilization()
         self._buffer.append(row)
@@ -126,7 +129,7 @@ class Session:
         capacity = self._capacity.limit
         self._moves.observe(row, capacity)
         if capacity is not None and self._settings.fallback_policy:
-            self._compare(row, capacity)
+            self._compare(row, capacity, may_replay=may_replay)
         if capacity is not None and self._is_within(LEDGER_PAST, row):
             self._count(row, capacity)
 
@@ -176,7 +179,7 @@ class Session:
             self._previous = self._inputs.previous
             self._moves.retract(self._inputs.now)
 
-    def _compare(self, row: GroupInterval, capacity: Capacity) -> None:
+    def _compare(self, row: GroupInterval, capacity: Capacity, *, may_replay: bool) -> None:
         """Pass the row to the shadows too; they begin with the first row that shows members."""
         if self._account and row.interval_end_at > self._account[-1].state.decided_after:
             self._resume(capacity)
@@ -186,7 +189,9 @@ class Session:
             self._experts = self._new_experts(capacity, members=row.members)
         if self._experts is not None:
             is_advised = self._advised_until is None or row.interval_end_at <= self._advised_until
-            self._experts.observe(row, capacity=capacity.p50, learned=self.learned, is_advised=is_advised)
+            self._experts.observe(
+                row, capacity=capacity.p50, learned=self.learned, is_advised=is_advised, may_replay=may_replay
+            )
 
     def _is_within(self, past: timedelta, row: GroupInterval) -> bool:
         """True if the row is not older than this part of the rows that the session began with."""
@@ -270,7 +275,10 @@ class Session:
         return self.decide(self.forecast(now), now=now, sensitivity=sensitivity)
 
     def forecast(self, now: datetime, *, may_refit: bool = True) -> Forecasts:
-        """The forecasts of the produce rate, for `decide`; or refusals. If it may not, a refit that is due waits."""
+        """The forecasts of the produce rate, for `decide`; or refusals.
+
+        Where it may not, a refit that is due is left to `catch_up`.
+        """
         packed = self._buffer.packed()
         if packed is None:
             return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
@@ -278,13 +286,21 @@ class Session:
         return self._forecasts.forecasts(packed.unpacked(), may_refit=may_refit) if latest is None else latest
 
     @property
-    def refit_due_at(self) -> datetime | None:
-        """When the forecaster had to be fitted again, or proven; None where neither is due by what was observed."""
-        due_at, end_at = self._forecasts.refit_due_at, self._buffer.end_at
-        return due_at if due_at is not None and end_at is not None and due_at <= end_at else None
+    def behind_since(self) -> datetime | None:
+        """Since when there is something for `catch_up` to do; None where nothing is due by what was observed."""
+        refit_due_at, end_at = self._forecasts.refit_due_at, self._buffer.end_at
+        replay_due_at = None if self._experts is None else self._experts.replay_due_at
+        if refit_due_at is None or end_at is None or refit_due_at > end_at:
+            return replay_due_at
+        return refit_due_at if replay_due_at is None else min(refit_due_at, replay_due_at)
 
-    def refit(self) -> None:
-        """Fit the forecaster, and prove it, where that is due: 0.1 to 1 s of processor time with weeks of rows."""
+    def catch_up(self) -> None:
+        """Do what was put off, and the first fit: 0.1 to 1 s of processor time for a forecaster that has weeks.
+
+        The forecaster is fitted, and proven, where that is due; the shadows are replayed where that is.
+        """
+        if self._experts is not None and self._experts.replay_due_at is not None:
+            self._experts.replay()
         packed = self._buffer.packed()
         if packed is not None:
             self._forecasts.refit(packed.unpacked())

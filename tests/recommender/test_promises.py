@@ -200,10 +200,11 @@ class SpikedSession(Session):
         super().__init__(profile, settings)
         self._rows_until_spike, self._spike = at_row, lag
 
-    def observe(self, row: GroupInterval) -> None:
+    def observe(self, row: GroupInterval, *, may_replay: bool = True) -> None:
         """Pass on every row unchanged, except one."""
         self._rows_until_spike -= 1
-        super().observe(replace(row, lag_messages=self._spike) if self._rows_until_spike == 0 else row)
+        row = replace(row, lag_messages=self._spike) if self._rows_until_spike == 0 else row
+        super().observe(row, may_replay=may_replay)
 
 
 @pytest.mark.parametrize(("p99_seconds", "rested"), [(1.0, False), (60.0, True)])

@@ -1148,18 +1148,18 @@ def test_forecasters_that_are_due_together_are_fitted_in_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their share of a cycle is enough for one here: those that have waited longest come first, and nobody starves."""
-    monkeypatch.setattr("recommender.run.REFIT_SHARE", 0.0)
+    monkeypatch.setattr("recommender.run.LATER_SHARE", 1e-9)
     later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 200)]
     groups = ("a", "b", "c")
     loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in groups]))
     fitted: list[str] = []
-    refit = Session.refit
+    catch_up = Session.catch_up
 
     def counted(session: Session) -> None:
         fitted.append(session._profile.group)
-        refit(session)
+        catch_up(session)
 
-    monkeypatch.setattr(Session, "refit", counted)
+    monkeypatch.setattr(Session, "catch_up", counted)
     in_cycles = []
     for minute in (0, 30, 60, 61, 62, 63, 120, 121, 122, 123):
         fitted.clear()
@@ -1168,7 +1168,37 @@ def test_forecasters_that_are_due_together_are_fitted_in_turns(
     assert in_cycles == ["abc", "", "a", "b", "c", "", "a", "b", "c", ""]
 
 
-def test_a_group_whose_refit_fails_is_read_again(
+def test_where_a_group_waits_for_its_turn_nobody_replays_before_it(
+    make: Callable[..., Recommender],
+    hour: list[GroupInterval],
+    row: Row,
+    now: datetime,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows are observed with replays while there is time for them; with none as long as somebody waits for a turn."""
+    monkeypatch.setattr("recommender.run.LATER_SHARE", 1e-9)
+    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 66)]
+    loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b", "c")]))
+    loop.run_once(now=now)
+    replaying: list[str] = []
+    observe = Session.observe
+
+    def seen(session: Session, row: GroupInterval, *, may_replay: bool = True) -> None:
+        if may_replay:
+            replaying.append(row.group)
+        observe(session, row, may_replay=may_replay)
+
+    monkeypatch.setattr(Session, "observe", seen)
+    in_cycles = []
+    for minute in (1, 60, 61, 62, 63, 64):
+        replaying.clear()
+        loop.run_once(now=now + timedelta(minutes=minute))
+        in_cycles.append("".join(sorted(set(replaying))))
+    # After an hour all three are fitted again, one in each cycle.
+    assert in_cycles == ["a", "a", "", "", "a", "a"]
+
+
+def test_a_group_that_fails_to_catch_up_is_read_again(
     make: Callable[..., Recommender],
     hour: list[GroupInterval],
     row: Row,
@@ -1179,16 +1209,16 @@ def test_a_group_whose_refit_fails_is_read_again(
     later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 100)]
     loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b")]))
     loop.run_once(now=now)
-    refit = Session.refit
+    catch_up = Session.catch_up
 
     def fails(session: Session) -> None:
         if session._profile.group == "a":
             message = "no memory"
             raise MemoryError(message)
-        refit(session)
+        catch_up(session)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Session, "refit", fails)
+        patched.setattr(Session, "catch_up", fails)
         assert all(isinstance(each, Recommendation) for each in loop.run_once(now=now + timedelta(minutes=61)))
     assert set(loop._watched) == {("c", "b")}
     assert all(isinstance(each, Recommendation) for each in loop.run_once(now=now + timedelta(minutes=62)))

@@ -217,6 +217,39 @@ def test_all_shadows_are_played_with_the_estimates_of_now() -> None:
     assert lately.standing.limit == pytest.approx(always.standing.limit, rel=0.01)
 
 
+def test_a_replay_that_is_put_off_changes_nothing_but_when_it_is_made() -> None:
+    """Until then the estimates of before are used; afterwards accounts are those of who replayed at once."""
+    *swinging, second_last, last = [row(place, rate=3000.0 if place // 60 % 2 else 7500.0) for place in range(480)]
+    slow = Learned.assumed(rebalance_pause_seconds=40.0, risk=0.1)
+    at_once, later = experts(), experts()
+    for beside in (at_once, later):
+        decide(beside, swinging)
+    for each in (second_last, last):
+        at_once.observe(each, capacity=RATE, learned=slow)
+        later.observe(each, capacity=RATE, learned=slow, may_replay=False)
+        assert later.replay_due_at == second_last.interval_end_at
+    assert at_once.replay_due_at is None
+    assert later.standing != at_once.standing
+    later.replay()
+    assert later.replay_due_at is None
+    assert later.standing.limit == pytest.approx(at_once.standing.limit, rel=0.01)
+    later.observe(
+        replace(last, interval_end_at=last.interval_end_at + timedelta(seconds=15)), capacity=RATE, learned=slow
+    )
+    assert later.replay_due_at is None
+
+
+def test_a_replay_is_not_due_any_longer_once_the_estimates_are_those_of_before() -> None:
+    """Nothing is played again for an estimate that came and went."""
+    beside = experts()
+    decide(beside, [row(place) for place in range(40)])
+    slow = Learned.assumed(rebalance_pause_seconds=40.0, risk=0.1)
+    beside.observe(row(40), capacity=RATE, learned=slow, may_replay=False)
+    assert beside.replay_due_at == row(40).interval_end_at
+    beside.observe(row(41), capacity=RATE, learned=LEARNED, may_replay=False)
+    assert beside.replay_due_at is None
+
+
 @settings(deadline=None)
 @given(
     rates=st.lists(st.floats(0.0, 24_000.0), min_size=2, max_size=40),
