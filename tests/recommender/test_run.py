@@ -1140,18 +1140,24 @@ def test_a_group_that_becomes_cooperative_is_priced_as_such_from_the_next_cycle_
     assert rows.asked_since[1:] == [now, later + timedelta(seconds=1) - LOOK_BACK]
 
 
-def test_forecasters_that_are_due_together_are_fitted_in_turns(
+@pytest.fixture
+def trio(
     make: Callable[..., Recommender],
     hour: list[GroupInterval],
     row: Row,
     now: datetime,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Their share of a cycle is enough for one here: those that have waited longest come first, and nobody starves."""
+) -> Recommender:
+    """A loop over three groups with the same rows, in a cycle of which there is time for one that is behind."""
     monkeypatch.setattr("recommender.run.LATER_SHARE", 1e-9)
     later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 200)]
-    groups = ("a", "b", "c")
-    loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in groups]))
+    return make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b", "c")]))
+
+
+def test_forecasters_that_are_due_together_are_fitted_in_turns(
+    trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their share of a cycle is enough for one here: those that have waited longest come first, and nobody starves."""
     fitted: list[str] = []
     catch_up = Session.catch_up
 
@@ -1163,23 +1169,16 @@ def test_forecasters_that_are_due_together_are_fitted_in_turns(
     in_cycles = []
     for minute in (0, 30, 60, 61, 62, 63, 120, 121, 122, 123):
         fitted.clear()
-        loop.run_once(now=now + timedelta(minutes=minute))
+        trio.run_once(now=now + timedelta(minutes=minute))
         in_cycles.append("".join(fitted))
     assert in_cycles == ["abc", "", "a", "b", "c", "", "a", "b", "c", ""]
 
 
 def test_where_a_group_waits_for_its_turn_nobody_replays_before_it(
-    make: Callable[..., Recommender],
-    hour: list[GroupInterval],
-    row: Row,
-    now: datetime,
-    monkeypatch: pytest.MonkeyPatch,
+    trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are observed with replays while there is time for them; with none as long as somebody waits for a turn."""
-    monkeypatch.setattr("recommender.run.LATER_SHARE", 1e-9)
-    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 66)]
-    loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b", "c")]))
-    loop.run_once(now=now)
+    trio.run_once(now=now)
     replaying: list[str] = []
     observe = Session.observe
 
@@ -1192,23 +1191,18 @@ def test_where_a_group_waits_for_its_turn_nobody_replays_before_it(
     in_cycles = []
     for minute in (1, 60, 61, 62, 63, 64):
         replaying.clear()
-        loop.run_once(now=now + timedelta(minutes=minute))
+        trio.run_once(now=now + timedelta(minutes=minute))
         in_cycles.append("".join(sorted(set(replaying))))
     # After an hour all three are fitted again, one in each cycle.
     assert in_cycles == ["a", "a", "", "", "a", "a"]
 
 
 def test_a_group_that_fails_to_catch_up_is_read_again(
-    make: Callable[..., Recommender],
-    hour: list[GroupInterval],
-    row: Row,
-    now: datetime,
-    monkeypatch: pytest.MonkeyPatch,
+    trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure that nobody has foreseen ends neither the cycle nor the advice of the group, or of any other one."""
-    later = [row(now + timedelta(minutes=minute), 4000.0) for minute in range(1, 100)]
-    loop = make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b")]))
-    loop.run_once(now=now)
+    monkeypatch.setattr("recommender.run.LATER_SHARE", 1.0)
+    trio.run_once(now=now)
     catch_up = Session.catch_up
 
     def fails(session: Session) -> None:
@@ -1219,10 +1213,10 @@ def test_a_group_that_fails_to_catch_up_is_read_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(Session, "catch_up", fails)
-        assert all(isinstance(each, Recommendation) for each in loop.run_once(now=now + timedelta(minutes=61)))
-    assert set(loop._watched) == {("c", "b")}
-    assert all(isinstance(each, Recommendation) for each in loop.run_once(now=now + timedelta(minutes=62)))
-    assert set(loop._watched) == {("c", "a"), ("c", "b")}
+        assert all(isinstance(each, Recommendation) for each in trio.run_once(now=now + timedelta(minutes=61)))
+    assert set(trio._watched) == {("c", "b"), ("c", "c")}
+    assert all(isinstance(each, Recommendation) for each in trio.run_once(now=now + timedelta(minutes=62)))
+    assert set(trio._watched) == {("c", "a"), ("c", "b"), ("c", "c")}
 
 
 def test_partitions_that_come_later_are_planned_with(
