@@ -301,8 +301,8 @@ class Session:
         """
         if self._experts is not None and self._experts.replay_due_at is not None:
             self._experts.replay()
-        packed = self._buffer.packed()
-        if packed is not None:
+        packed, refit_due_at = self._buffer.packed(), self._forecasts.refit_due_at
+        if packed is not None and (refit_due_at is None or refit_due_at <= packed.end_at):
             self._forecasts.refit(packed.unpacked())
 
     def decide(
