@@ -431,7 +431,7 @@ class Recommender:
         while waiting and seconds < limit_seconds and not self.is_stopped() and self._outage is None:
             _, group = waiting.pop()
             began = self.timer()
-            with times.timing("forecast"):
+            with times.timing("catch_up"):
                 try:
                     self._watched[group].session.catch_up()
                     self._watched[group].session.rest()

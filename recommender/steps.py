@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-Step = Literal["read", "forecast", "decide", "store", "publish"]
+Step = Literal["read", "forecast", "decide", "store", "publish", "catch_up"]
 STEPS: tuple[Step, ...] = get_args(Step)
 
 # Seconds since an arbitrary instant, never decreasing.
