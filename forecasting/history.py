@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.packing import pack, unpack
+from forecasting.packing import pack, unpack_all
 from forecasting.units import FloatArray, read_only
 
 MINUTE_SECONDS = 60
@@ -171,9 +171,9 @@ class PackedSeries(NamedTuple):
         series, minutes = self.newest.shape
         before = len(self.parts) * _PART_MINUTES
         values = np.empty((series, before + minutes))
-        for place, part in enumerate(self.parts):
-            of_part = unpack(part, dtype=np.float32, shape=(series, _PART_MINUTES))
-            values[:, place * _PART_MINUTES : (place + 1) * _PART_MINUTES] = of_part
+        if self.parts:
+            of_parts = unpack_all(self.parts, dtype=np.float32, shape=(series, _PART_MINUTES))
+            values[:, :before] = of_parts.transpose(1, 0, 2).reshape(series, before)
         values[:, before:] = self.newest
         return values[:, self.left_out :]
 
