@@ -17,7 +17,7 @@ import structlog
 from cost_model.physics.detected import ObservedGroup, ObservedWorkload, observed_in
 from cost_model.physics.learned import Learned
 from cost_model.physics.pods import MembersChange, changes_in, start_up_of
-from cost_model.physics.pooling import pooled_by_kind
+from cost_model.physics.pooling import pooled_by_kind, steadied
 from cost_model.physics.profile import GroupProfile
 from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
 from forecasting.columns import BASE_INTERVAL_SECONDS
@@ -444,7 +444,8 @@ class Recommender:
     def _share_lessons(self) -> None:
         """Let each group begin from what groups of its kind had learned when the cycle began, in any order of them."""
         with self.borders.around("step", "lessons"):
-            self._similar = self.pooling(watched.lesson for watched in self._watched.values())
+            found = self.pooling(watched.lesson for watched in self._watched.values())
+            self._similar = steadied(found, before=self._similar)
             for watched in self._watched.values():
                 watched.session.start_from(self._similar[kind_of(watched.profile)])
 

@@ -1,6 +1,7 @@
 """Pooling: one prior from the lessons of many groups of the same kind."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from cost_model.physics.learned import Learned
@@ -8,6 +9,9 @@ from cost_model.physics.similar import GroupKind, SimilarGroups
 
 # With three groups the median is a group that another one agrees with, or lies between: one outlier decides nothing.
 LEAST_GROUPS = 3
+# Times that differ by less from those of before stay as they were. The median of ten groups changes with each of their
+# moves, and every group of the kind would play its day of shadows again: 1,000 groups for a minute.
+LEAST_CHANGE = 0.1
 
 
 def pooled(lessons: Iterable[Learned]) -> SimilarGroups | None:
@@ -36,6 +40,31 @@ def pooled_by_kind(lessons: Iterable[tuple[GroupKind, Learned]]) -> dict[GroupKi
     for kind, learned in lessons:
         of_kind.setdefault(kind, []).append(learned)
     return {kind: pooled(each) for kind, each in of_kind.items()}
+
+
+def steadied(
+    found: Mapping[GroupKind, SimilarGroups | None], *, before: Mapping[GroupKind, SimilarGroups | None]
+) -> dict[GroupKind, SimilarGroups | None]:
+    """What groups of each kind have taught, with the times of `before` where these differ by less than a tenth."""
+    return {kind: now if now is None else _steadied(now, before.get(kind)) for kind, now in found.items()}
+
+
+def _steadied(now: SimilarGroups, before: SimilarGroups | None) -> SimilarGroups:
+    if before is None:
+        return now
+    start_up = now.start_up_seconds
+    if start_up is not None and before.start_up_seconds is not None:
+        start_up = _kept(start_up, before.start_up_seconds)
+    return replace(
+        now,
+        pause_scale_out_seconds=_kept(now.pause_scale_out_seconds, before.pause_scale_out_seconds),
+        pause_scale_in_seconds=_kept(now.pause_scale_in_seconds, before.pause_scale_in_seconds),
+        start_up_seconds=start_up,
+    )
+
+
+def _kept(now: float, before: float) -> float:
+    return before if abs(now - before) < LEAST_CHANGE * before else now
 
 
 def _median(values: Sequence[float]) -> float | None:

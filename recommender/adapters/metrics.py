@@ -90,7 +90,7 @@ class Metrics:
         )
         self._steps = Histogram(
             "lagcast_step_duration_seconds",
-            "How long each step of a cycle took, all groups together: read, forecast, decide, store, publish, catch up.",
+            "The time of each step of a cycle, all groups together: read, forecast, decide, store, publish, catch up.",
             ("step",),
             buckets=_STEP_BUCKETS,
             registry=self.registry,

@@ -19,6 +19,7 @@ from structlog.testing import CapturingLogger
 from cost_model.physics.detected import ObservedGroup, ObservedWorkload
 from cost_model.physics.pods import PodStart
 from cost_model.physics.profile import GroupProfile
+from cost_model.physics.similar import SimilarGroups
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
@@ -30,6 +31,7 @@ from recommender.borders import Borders
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, GradedMove, Recommendation
+from recommender.following.experts import Experts
 from recommender.following.grading import MeasuredPause
 from recommender.following.kept_account import kept_since
 from recommender.following.session import Session
@@ -1197,6 +1199,39 @@ def test_where_a_group_waits_for_its_turn_nobody_replays_before_it(
         in_cycles.append("".join(sorted(set(replaying))))
     # After an hour all three are fitted again, one in each cycle.
     assert in_cycles == ["a", "a", "", "", "a", "a"]
+
+
+def test_what_similar_groups_have_learned_replays_a_fleet_only_where_it_has_changed(
+    trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start-up time of 40 s stays in use while the median is 37 s; from 30 s on every group plays its day again."""
+    monkeypatch.setattr("recommender.run.LATER_SHARE", 1.0)
+    replays: list[str] = []
+    replay = Experts.replay
+
+    def counted(experts: Experts) -> None:
+        replays.append(experts._profile.group)
+        replay(experts)
+
+    monkeypatch.setattr(Experts, "replay", counted)
+    in_cycles, used = [], []
+    # The shadows know of it from the first row after the first decision on.
+    for minute, median_seconds in enumerate((40.0, 40.0, 37.0, 43.0, 30.0, 30.0), start=1):
+        similar = SimilarGroups(
+            groups=3,
+            pause_scale_out_seconds=5.0,
+            pause_scale_in_seconds=5.0,
+            risk_share=1.0,
+            start_up_seconds=median_seconds,
+        )
+        trio.pooling = lambda lessons, similar=similar: {kind: similar for kind, _ in lessons}
+        replays.clear()
+        trio.run_once(now=now + timedelta(minutes=minute))
+        in_cycles.append("".join(sorted(set(replays))))
+        start_up = trio._watched["c", "a"].session.learned.start_up
+        used.append(None if start_up is None else round(start_up.value, 6))
+    assert in_cycles[1:] == ["abc", "", "", "abc", ""]
+    assert used == [40.0, 40.0, 40.0, 40.0, 30.0, 30.0]
 
 
 def test_a_group_that_fails_to_catch_up_is_read_again(

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model.physics.learned import Learned, MoveOutcome
-from cost_model.physics.pooling import pooled
+from cost_model.physics.pooling import pooled, steadied
 from cost_model.physics.profile import GroupProfile, StreamsProfile
-from cost_model.physics.similar import kind_of
+from cost_model.physics.similar import GroupKind, SimilarGroups, kind_of
 from forecasting.units import Partitions, Seconds
 
 PROFILE = GroupProfile(cluster="c", group="g", partitions=Partitions(24), capacity=None)
@@ -88,6 +88,39 @@ def test_two_groups_are_too_few() -> None:
     assert pooled([_learned(1.0), _learned(2.0)]) is None
     assert pooled([_learned(1.0), _learned(2.0), _learned(3.0, moves=2)]) is None
     assert pooled([_learned(1.0), _learned(2.0), _learned(3.0)]) is not None
+
+
+def _taught(pause: float, start_up: float | None) -> SimilarGroups:
+    return SimilarGroups(
+        groups=10,
+        pause_scale_out_seconds=pause,
+        pause_scale_in_seconds=pause,
+        risk_share=1.0,
+        start_up_seconds=start_up,
+    )
+
+
+@given(st.lists(st.tuples(PAUSES, st.none() | st.floats(5.0, 600.0)), min_size=2, max_size=8))
+def test_times_that_hardly_change_stay_and_are_never_a_tenth_off(values: list[tuple[float, float | None]]) -> None:
+    """One after the other: each time is that of before, or the new one where it differs by a tenth."""
+    kind = kind_of(PROFILE)
+    told: dict[GroupKind, SimilarGroups | None] = {}
+    for pause, start_up in values:
+        before, found = told.get(kind), _taught(pause, start_up)
+        told = steadied({kind: found}, before=told)
+        now = told[kind]
+        assert now is not None
+        for name in ("pause_scale_out_seconds", "pause_scale_in_seconds", "start_up_seconds"):
+            is_told, is_found, was = getattr(now, name), getattr(found, name), getattr(before, name, None)
+            near = None not in (is_found, was) and abs(is_found - was) < 0.1 * was
+            assert is_told == (was if near else is_found)
+
+
+def test_a_kind_that_has_taught_too_little_by_now_teaches_nothing() -> None:
+    """The lessons of groups that are gone are gone; those of one kind are not told to another one."""
+    kind, other = kind_of(PROFILE), kind_of(replace(PROFILE, static_membership=True))
+    before = {kind: _taught(5.0, 30.0)}
+    assert steadied({kind: None, other: _taught(5.1, None)}, before=before) == {kind: None, other: _taught(5.1, None)}
 
 
 def test_a_group_does_not_hand_back_what_it_was_given() -> None:
