@@ -34,7 +34,8 @@ def unpack(shortened: bytes, *, dtype: DTypeLike, shape: tuple[int, ...]) -> NDA
     >>> unpack(pack(np.array([1.5, np.nan, -0.0])), dtype=np.float64, shape=(3,))
     array([ 1.5,  nan, -0. ])
     """
-    return unpack_all([shortened], dtype=dtype, shape=shape)[0]
+    values: NDArray[Any] = unpack_all([shortened], dtype=dtype, shape=shape)[0]
+    return values
 
 
 def unpack_all(shortened: Sequence[bytes], *, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -1,9 +1,10 @@
 """The loop: every group gets its decision, one group's errors do not affect others, and later data teach nothing."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain, count, islice
 from math import isclose
 from pathlib import Path
@@ -17,9 +18,10 @@ import structlog.testing
 from structlog.testing import CapturingLogger
 
 from cost_model.physics.detected import ObservedGroup, ObservedWorkload
+from cost_model.physics.learned import Learned
 from cost_model.physics.pods import PodStart
 from cost_model.physics.profile import GroupProfile
-from cost_model.physics.similar import SimilarGroups
+from cost_model.physics.similar import GroupKind, SimilarGroups
 from forecasting.history import GroupInterval
 from forecasting.refusal import Refusal
 from forecasting.units import Replicas
@@ -1201,6 +1203,12 @@ def test_where_a_group_waits_for_its_turn_nobody_replays_before_it(
     assert in_cycles == ["a", "a", "", "", "a", "a"]
 
 
+def _taught_the_same(
+    lessons: Iterable[tuple[GroupKind, Learned]], *, similar: SimilarGroups
+) -> Mapping[GroupKind, SimilarGroups | None]:
+    return {kind: similar for kind, _ in lessons}
+
+
 def test_what_similar_groups_have_learned_replays_a_fleet_only_where_it_has_changed(
     trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1224,7 +1232,7 @@ def test_what_similar_groups_have_learned_replays_a_fleet_only_where_it_has_chan
             risk_share=1.0,
             start_up_seconds=median_seconds,
         )
-        trio.pooling = lambda lessons, similar=similar: {kind: similar for kind, _ in lessons}
+        monkeypatch.setattr(trio, "pooling", partial(_taught_the_same, similar=similar))
         replays.clear()
         trio.run_once(now=now + timedelta(minutes=minute))
         in_cycles.append("".join(sorted(set(replays))))

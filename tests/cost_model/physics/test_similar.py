@@ -112,7 +112,7 @@ def test_times_that_hardly_change_stay_and_are_never_a_tenth_off(values: list[tu
         assert now is not None
         for name in ("pause_scale_out_seconds", "pause_scale_in_seconds", "start_up_seconds"):
             is_told, is_found, was = getattr(now, name), getattr(found, name), getattr(before, name, None)
-            near = None not in (is_found, was) and abs(is_found - was) < 0.1 * was
+            near = is_found is not None and was is not None and abs(is_found - was) < 0.1 * was
             assert is_told == (was if near else is_found)
 
 
