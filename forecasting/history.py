@@ -192,7 +192,7 @@ class PackedHistory(NamedTuple):
     recent: tuple[GroupInterval, ...]
 
     def unpacked(self) -> History:
-        """The history, for which 0.8 MB are filled where it has four weeks, in 1 ms."""
+        """The history, for which 0.8 MB are filled where it has four weeks, in 0.3 ms."""
         (produce,), others = self.produced.unpacked(), self.others.unpacked()
         consume, lag, members, in_rebalance, busy = map(read_only, others)
         return History(

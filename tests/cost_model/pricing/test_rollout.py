@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cost_model.pricing.price import Cost
-from cost_model.pricing.rollout import Start, itemise_plan
+from cost_model.pricing.rollout import Start, fill_calm_needs, itemise_plan, needed
 from cost_model.pricing.simulation_inputs import simulation_inputs_of
 from cost_model.pricing.situation import Situation, Uncertainty
 from forecasting.units import FloatArray, Fraction, read_only
@@ -90,6 +90,30 @@ def test_a_played_plan_has_the_cost_computed_by_hand(drawn: tuple[Situation, Sce
     by_hand, _ = of_plan(situation, scenario, choices, moves)
     for item in fields(Cost):
         assert getattr(cost, item.name) == pytest.approx(getattr(by_hand, item.name), rel=1e-9, abs=1e-12), item.name
+
+
+@given(st.lists(st.floats(0.0, 3_000.0), min_size=1, max_size=20), st.sampled_from([1.0, 0.9, 1.1]))
+def test_where_nothing_waits_the_smallest_count_that_carries_the_last_step_is_needed(
+    plain: Situation, rates: list[float], factor: float
+) -> None:
+    """Wherever the search begins: what all plans share in a scenario is what each of them would find."""
+    inputs, choices = simulation_inputs_of(
+        plain,
+        Uncertainty(
+            demand_messages_per_second=np.array([rates]),
+            rate_now_messages_per_second=600.0,
+            risk_weight=0.0,
+            rest_up_steps=0,
+            rest_down_steps=0,
+        ),
+    )
+    inputs = inputs._replace(capacity_factor=np.array([factor]))
+    needs = np.zeros(len(rates), np.int64)
+    fill_calm_needs(inputs, 0, needs)
+    smallest = np.minimum(np.searchsorted(inputs.carried, np.array(rates) / factor), len(choices) - 1)
+    assert needs[1:].tolist() == smallest[:-1].tolist()
+    for near in range(len(choices)):
+        assert needed(inputs, rates[0] / factor, near) == smallest[0]
 
 
 @pytest.mark.parametrize("given", [read_only(np.full((4, 60), 600.0)), np.asfortranarray(np.full((4, 60), 600.0))])
