@@ -99,13 +99,16 @@ class Seen(NamedTuple):
 class Ended(NamedTuple):
     """The end of a plan: the choice, its backlog in messages, with and without stops, and messages that will be late.
 
-    `owed` messages of the last stop are late and not in any backlog yet.
+    `owed` messages of the last stop are late and not in any backlog yet. The load that lasts is `demand`, which `home`
+    carries.
     """
 
     choice: int
     lag: float
     smooth_lag: float
     owed: float
+    home: int
+    demand: float
 
 
 @compiled
@@ -216,168 +219,202 @@ def fill_calm_needs(field: SimulationInputs, scenario: int, needs: IntArray) -> 
 
 
 @compiled
-def play_plan(  # noqa: C901, PLR0912, PLR0915, PLR0917 - one loop: split, its calls would cost four times as much
-    field: SimulationInputs, start: Start, plan: IntArray, scenario: int, calm_needs: IntArray, items: FloatArray
-) -> None:
-    """Add the itemised price of one plan in one scenario to `items` (ITEMS,).
+def ends_held(plan: IntArray, steps: int) -> bool:
+    """True if a plan holds its last count until the horizon ends, so that what idle replicas cost moves nothing."""
+    cursor = 0
+    while cursor < plan.size and NO_MOVE != plan[cursor] < steps:
+        cursor += 2
+    return cursor < plan.size and plan[cursor] != NO_MOVE
 
-    `plan` holds pairs (effective step, choice), NO_MOVE after the last. An intended move up happens unless the group is
+
+@compiled
+def play_scenario(  # noqa: C901, PLR0912, PLR0915, PLR0917 - one loop: a call copies all inputs, 1.6 kB
+    field: SimulationInputs, start: Start, plans: IntArray, scenario: int, calm_needs: IntArray, prices: FloatArray
+) -> None:
+    """Add the itemised price of each plan in one scenario to `prices` (plans, ITEMS).
+
+    A plan holds pairs (effective step, choice), NO_MOVE after the last. An intended move up happens unless the group is
     that large already; one down happens once the arrivals then allow it. Reactions see the arrivals of the step before,
     and come from the next decision on: a move for now has to be in the plan. A move of the plan that comes sooner than
     the reaction takes its place. No reaction goes up in the step in which a move down is planned, because the load seen
     then is the one that the plan was up for. Down only when the plan's own moves are done, and when idle replicas have
     cost as much as the move.
 
-    In nineteen of twenty steps nothing waits, comes late or moves: what these share with other plans, `calm_needs` of
-    `fill_calm_needs`, and with the steps before is not computed again, which takes a third off the whole loop.
+    In nineteen of twenty steps nothing waits, comes late or moves: what plans share there, `calm_needs` of
+    `fill_calm_needs`, is not computed again, and a plan that holds its last count passes over them.
     """
     factor = field.capacity_factor[scenario]
-    choice, idle = start.choice, start.idle_cost
-    slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
-    heavy_lag = field.class_shares[choice, 1] * start.lag
-    light_lag = field.class_shares[choice, 2] * start.lag
-    # The same backlogs if no move had stopped anything: messages late with them are late for another reason than a
-    # stop.
-    slow_smooth, heavy_smooth, light_smooth = slow_lag, heavy_lag, light_lag
-    running, late_messages, smooth_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0, 0.0
-    apart, owed = False, 0.0
-    looked_up, replicas, calm_rate = NO_MOVE, 0.0, 0.0
-    slow_share, heavy_share, light_share, slow_full, heavy_full, light_full = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    coming, coming_step, moved_at = NO_MOVE, -1, -1_000_000
-    cursor, seen, need = 0, field.rate_now, choice
-    newer_need, older_need = 0, 0
-    for step in range(field.demand.shape[1]):
-        before, part = choice, 0.0
-        lag = slow_lag + heavy_lag + light_lag
-        if coming != NO_MOVE and coming_step <= step:
-            choice, coming, part = coming, NO_MOVE, field.reaction[before, coming] % 1.0
-        pending, returning = cursor < plan.size and plan[cursor] != NO_MOVE, False
-        if pending and plan[cursor] <= step:
-            target = plan[cursor + 1]
-            if target > choice:
-                part = field.lead[before, target] % 1.0 if plan[cursor] == step else 0.0
-                choice, coming = target, NO_MOVE
-                cursor += 2
-            elif target == choice:
-                cursor += 2
-            elif field.carried[target] >= (seen + lag / DRAIN_SECONDS) / factor:
-                choice = target
-                cursor += 2
-            else:
-                returning = plan[cursor] == step
-        if choice == before and coming == NO_MOVE and step > field.earliest_step:
-            need = calm_needs[step] if lag == 0.0 else needed(field, (seen + lag / DRAIN_SECONDS) / factor, need)
-            if step % REMEMBERED_STEPS == 0:
-                older_need, newer_need = newer_need, need
-            newer_need = max(newer_need, need)
-            lower = max(newer_need, older_need)
-            if need > choice:
-                idle = 0.0
-                known = Seen(seen, slow_lag, heavy_lag, light_lag)
-                rested = step - moved_at >= field.rest_up_steps
-                sooner = not pending or plan[cursor + 1] < need or step + field.reaction[choice, need] < plan[cursor]
-                if rested and sooner and not returning and move_pays(field, choice, need, known, scenario):
-                    coming, coming_step = need, step + int(field.reaction[choice, need])
-                    if coming_step == step:
-                        choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0
-            elif lower < choice:
-                idle += field.price_running * (field.replicas[choice] - field.replicas[lower])
-                if (
-                    not pending
-                    and step - moved_at >= field.rest_down_steps
-                    and idle >= move_cost(field, choice, lower, seen, scenario)
+    ending = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
+    home = needed(field, ending / factor, start.choice)
+    for place in range(plans.shape[0]):
+        plan, items = plans[place], prices[place]
+        choice, idle = start.choice, start.idle_cost
+        slow_lag = field.class_shares[choice, 0] * max(start.lag, start.behind_seconds * field.rate_now)
+        heavy_lag = field.class_shares[choice, 1] * start.lag
+        light_lag = field.class_shares[choice, 2] * start.lag
+        # The same backlogs if no move had stopped anything: messages late with them are late for another reason than
+        # a stop.
+        slow_smooth, heavy_smooth, light_smooth = slow_lag, heavy_lag, light_lag
+        running, late_messages, smooth_messages, held, pause_messages = 0.0, 0.0, 0.0, 0.0, 0.0
+        apart, owed = False, 0.0
+        looked_up, replicas, calm_rate = NO_MOVE, 0.0, 0.0
+        slow_share, heavy_share, light_share, slow_full, heavy_full, light_full = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        coming, coming_step, moved_at = NO_MOVE, -1, -1_000_000
+        cursor, seen, need = 0, field.rate_now, choice
+        newer_need, older_need = 0, 0
+        steps, step, held_to_end = field.demand.shape[1], -1, ends_held(plan, field.demand.shape[1])
+        while step < steps - 1:
+            step += 1
+            before, part = choice, 0.0
+            lag = slow_lag + heavy_lag + light_lag
+            if held_to_end and lag == 0.0 and owed == 0.0 and coming == NO_MOVE and choice == looked_up:
+                calm_from, enough = step, NO_END_OF_MESSAGES
+                if plan[cursor + 1] < choice:  # once this carries what comes
+                    enough = field.carried[plan[cursor + 1]]
+                while (
+                    step < steps
+                    and field.demand[scenario, step] <= calm_rate
+                    and calm_needs[step] <= choice
+                    and (step < plan[cursor] or enough < seen / factor)
                 ):
-                    choice = lower
-            else:
-                idle = 0.0
-        demand = field.demand[scenario, step]
-        if choice != looked_up:
-            looked_up, replicas = choice, field.replicas[choice]
-            slow_share, heavy_share = field.class_shares[choice, 0], field.class_shares[choice, 1]
-            light_share = field.class_shares[choice, 2]
-            slow_full, heavy_full = field.class_carried[choice, 0] * factor, field.class_carried[choice, 1] * factor
-            light_full = field.class_carried[choice, 2] * factor
-            calm_rate = (1.0 - ROUNDING) * min(slow_full / slow_share, heavy_full / heavy_share)
-            if light_share > 0.0:
-                calm_rate = min(calm_rate, (1.0 - ROUNDING) * light_full / light_share)
-        if choice == before and demand <= calm_rate and owed == 0.0 and lag == 0.0:
-            running, seen = running + replicas, demand
-            continue
-        slow_carried, heavy_carried, light_carried = slow_full, heavy_full, light_full
-        slow_lost, heavy_lost, light_lost = 0.0, 0.0, 0.0
-        if choice != before:
-            moved_at, idle = step, 0.0
-            # Partitions keep their backlog and change owners: range and roundrobin assign all of them anew, so that
-            # slow replicas' backlog is spread over all. Sticky assignors leave slow replicas most of theirs on the way
-            # up; it is spread here too, because their spare capacity after such a move consumes it within minutes.
-            total = slow_lag + heavy_lag + light_lag
-            slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
-            smooth = slow_smooth + heavy_smooth + light_smooth
-            slow_smooth, heavy_smooth, light_smooth = slow_share * smooth, heavy_share * smooth, light_share * smooth
-            row = row_of(field, before, total, demand)
-            # The stop ends with the new replicas' first commits, so it takes time from the smaller count.
-            stopped = stopped_seconds(field, row, choice, scenario)
-            old = field.carried[before] * factor
-            slow_lost = stopped * min(slow_share * old, slow_carried)
-            heavy_lost = stopped * min(heavy_share * old, heavy_carried)
-            light_lost = stopped * min(light_share * old, light_carried)
-            apart = apart or stopped > 0.0
-            owed += pause_late(field, row, choice, demand, scenario)
-            if part > 0.0:
-                slow_carried += part * min(0.0, slow_share * old - slow_carried)
-                heavy_carried += part * min(0.0, heavy_share * old - heavy_carried)
-                light_carried += part * min(0.0, light_share * old - light_carried)
-            pause_messages += field.dropped[row, choice] * demand
-            items[DUPLICATES] += repeated_price(field, row, choice, demand)
-            items[START_UP] += field.start_up[row, choice]
-            items[RESTORE] += field.restore[row, choice]
-            items[RISK] += field.risk[row, choice]
-        seconds, arriving, limit = field.step_seconds, demand * field.step_seconds, field.max_lag_seconds
-        held += slow_lag + heavy_lag + light_lag
-        slow_new, heavy_new, light_new = slow_share * arriving, heavy_share * arriving, light_share * arriving
-        slow_work, heavy_work, light_work = slow_carried * seconds, heavy_carried * seconds, light_carried * seconds
-        slow_limit, heavy_limit, light_limit = limit * slow_carried, limit * heavy_carried, limit * light_carried
-        slow_lag, late = class_step(slow_lag, slow_new, slow_work - slow_lost, slow_limit)
-        heavy_lag, more = class_step(heavy_lag, heavy_new, heavy_work - heavy_lost, heavy_limit)
-        late += more
-        if light_share > 0.0:
-            light_lag, more = class_step(light_lag, light_new, light_work - light_lost, light_limit)
+                    seen = field.demand[scenario, step]
+                    step += 1
+                running += replicas * (step - calm_from)
+                if step == steps:
+                    break
+            pending, returning = cursor < plan.size and plan[cursor] != NO_MOVE, False
+            if pending and plan[cursor] <= step:
+                target = plan[cursor + 1]
+                if target > choice:
+                    part = field.lead[before, target] % 1.0 if plan[cursor] == step else 0.0
+                    choice, coming = target, NO_MOVE
+                    cursor += 2
+                elif target == choice:
+                    cursor += 2
+                elif field.carried[target] >= (seen + lag / DRAIN_SECONDS) / factor:
+                    choice = target
+                    cursor += 2
+                else:
+                    returning = plan[cursor] == step
+            if choice == before and coming == NO_MOVE and step > field.earliest_step:
+                need = calm_needs[step] if lag == 0.0 else needed(field, (seen + lag / DRAIN_SECONDS) / factor, need)
+                if step % REMEMBERED_STEPS == 0:
+                    older_need, newer_need = newer_need, need
+                newer_need = max(newer_need, need)
+                lower = max(newer_need, older_need)
+                if need > choice:
+                    idle = 0.0
+                    known = Seen(seen, slow_lag, heavy_lag, light_lag)
+                    rested = step - moved_at >= field.rest_up_steps
+                    sooner = (
+                        not pending or plan[cursor + 1] < need or step + field.reaction[choice, need] < plan[cursor]
+                    )
+                    if rested and sooner and not returning and move_pays(field, choice, need, known, scenario):
+                        coming, coming_step = need, step + int(field.reaction[choice, need])
+                        if coming_step == step:
+                            choice, coming, part = need, NO_MOVE, field.reaction[before, need] % 1.0
+                elif lower < choice:
+                    idle += field.price_running * (field.replicas[choice] - field.replicas[lower])
+                    if (
+                        not pending
+                        and step - moved_at >= field.rest_down_steps
+                        and idle >= move_cost(field, choice, lower, seen, scenario)
+                    ):
+                        choice = lower
+                else:
+                    idle = 0.0
+            demand = field.demand[scenario, step]
+            if choice != looked_up:
+                looked_up, replicas = choice, field.replicas[choice]
+                slow_share, heavy_share = field.class_shares[choice, 0], field.class_shares[choice, 1]
+                light_share = field.class_shares[choice, 2]
+                slow_full, heavy_full = field.class_carried[choice, 0] * factor, field.class_carried[choice, 1] * factor
+                light_full = field.class_carried[choice, 2] * factor
+                calm_rate = (1.0 - ROUNDING) * min(slow_full / slow_share, heavy_full / heavy_share)
+                if light_share > 0.0:
+                    calm_rate = min(calm_rate, (1.0 - ROUNDING) * light_full / light_share)
+            if choice == before and demand <= calm_rate and owed == 0.0 and lag == 0.0:
+                running, seen = running + replicas, demand
+                continue
+            slow_carried, heavy_carried, light_carried = slow_full, heavy_full, light_full
+            slow_lost, heavy_lost, light_lost = 0.0, 0.0, 0.0
+            if choice != before:
+                moved_at, idle = step, 0.0
+                # Partitions keep their backlog and change owners: range and roundrobin assign all of them anew, so
+                # that slow replicas' backlog is spread over all. Sticky assignors leave slow replicas most of theirs on
+                # the way up; it is spread here too, because their spare capacity after such a move consumes it within
+                # minutes.
+                total = slow_lag + heavy_lag + light_lag
+                slow_lag, heavy_lag, light_lag = slow_share * total, heavy_share * total, light_share * total
+                smooth = slow_smooth + heavy_smooth + light_smooth
+                slow_smooth, heavy_smooth, light_smooth = (
+                    slow_share * smooth,
+                    heavy_share * smooth,
+                    light_share * smooth,
+                )
+                row = row_of(field, before, total, demand)
+                # The stop ends with the new replicas' first commits, so it takes time from the smaller count.
+                stopped = stopped_seconds(field, row, choice, scenario)
+                old = field.carried[before] * factor
+                slow_lost = stopped * min(slow_share * old, slow_carried)
+                heavy_lost = stopped * min(heavy_share * old, heavy_carried)
+                light_lost = stopped * min(light_share * old, light_carried)
+                apart = apart or stopped > 0.0
+                owed += pause_late(field, row, choice, demand, scenario)
+                if part > 0.0:
+                    slow_carried += part * min(0.0, slow_share * old - slow_carried)
+                    heavy_carried += part * min(0.0, heavy_share * old - heavy_carried)
+                    light_carried += part * min(0.0, light_share * old - light_carried)
+                pause_messages += field.dropped[row, choice] * demand
+                items[DUPLICATES] += repeated_price(field, row, choice, demand)
+                items[START_UP] += field.start_up[row, choice]
+                items[RESTORE] += field.restore[row, choice]
+                items[RISK] += field.risk[row, choice]
+            seconds, arriving, limit = field.step_seconds, demand * field.step_seconds, field.max_lag_seconds
+            held += slow_lag + heavy_lag + light_lag
+            slow_new, heavy_new, light_new = slow_share * arriving, heavy_share * arriving, light_share * arriving
+            slow_work, heavy_work, light_work = slow_carried * seconds, heavy_carried * seconds, light_carried * seconds
+            slow_limit, heavy_limit, light_limit = limit * slow_carried, limit * heavy_carried, limit * light_carried
+            slow_lag, late = class_step(slow_lag, slow_new, slow_work - slow_lost, slow_limit)
+            heavy_lag, more = class_step(heavy_lag, heavy_new, heavy_work - heavy_lost, heavy_limit)
             late += more
-        if apart:
-            slow_smooth, smooth_late = class_step(slow_smooth, slow_new, slow_work, slow_limit)
-            heavy_smooth, more = class_step(heavy_smooth, heavy_new, heavy_work, heavy_limit)
-            smooth_late += more
             if light_share > 0.0:
-                light_smooth, more = class_step(light_smooth, light_new, light_work, light_limit)
+                light_lag, more = class_step(light_lag, light_new, light_work - light_lost, light_limit)
+                late += more
+            if apart:
+                slow_smooth, smooth_late = class_step(slow_smooth, slow_new, slow_work, slow_limit)
+                heavy_smooth, more = class_step(heavy_smooth, heavy_new, heavy_work, heavy_limit)
                 smooth_late += more
-            apart = slow_smooth < slow_lag or heavy_smooth < heavy_lag or light_smooth < light_lag
-        else:
-            slow_smooth, heavy_smooth, light_smooth, smooth_late = slow_lag, heavy_lag, light_lag, late
-        held += slow_lag + heavy_lag + light_lag
-        running += replicas
-        late_messages += late
-        smooth_messages += smooth_late
-        # Late is the larger of both, never the sum: backlog shows the catch-up of stops that all share, and nothing of
-        # that of a few partitions.
-        owed = max(0.0, owed - late)
-        if owed > 0.0 and (late == 0.0 or (step + 1 - moved_at) * seconds >= LONGEST_CATCH_UP_SECONDS):
-            pause_messages, owed = pause_messages + owed, 0.0
-        seen = demand
-    items[REPLICAS] += field.price_running * running
-    items[LATE] += field.price_late * smooth_messages
-    items[PAUSE_LATE] += field.price_late * (pause_messages + max(0.0, late_messages - smooth_messages))
-    items[BACKLOG] += field.price_held * held
-    ended = Ended(choice, slow_lag + heavy_lag + light_lag, slow_smooth + heavy_smooth + light_smooth, owed)
-    settle(field, ended, scenario, items)
+                if light_share > 0.0:
+                    light_smooth, more = class_step(light_smooth, light_new, light_work, light_limit)
+                    smooth_late += more
+                apart = slow_smooth < slow_lag or heavy_smooth < heavy_lag or light_smooth < light_lag
+            else:
+                slow_smooth, heavy_smooth, light_smooth, smooth_late = slow_lag, heavy_lag, light_lag, late
+            held += slow_lag + heavy_lag + light_lag
+            running += replicas
+            late_messages += late
+            smooth_messages += smooth_late
+            # Late is the larger of both, never the sum: backlog shows the catch-up of stops that all share, and nothing
+            # of that of a few partitions.
+            owed = max(0.0, owed - late)
+            if owed > 0.0 and (late == 0.0 or (step + 1 - moved_at) * seconds >= LONGEST_CATCH_UP_SECONDS):
+                pause_messages, owed = pause_messages + owed, 0.0
+            seen = demand
+        items[REPLICAS] += field.price_running * running
+        items[LATE] += field.price_late * smooth_messages
+        items[PAUSE_LATE] += field.price_late * (pause_messages + max(0.0, late_messages - smooth_messages))
+        items[BACKLOG] += field.price_held * held
+        lag, smooth = slow_lag + heavy_lag + light_lag, slow_smooth + heavy_smooth + light_smooth
+        if choice != home or lag > 0.0 or smooth > 0.0 or owed > 0.0:
+            settle(field, Ended(choice, lag, smooth, owed, home, ending), scenario, items)
 
 
 @compiled
 def settle(field: SimulationInputs, ended: Ended, scenario: int, items: FloatArray) -> None:
     """Add the value of the state in which a plan ends: the move home, and the backlog consumed there."""
-    choice, lag = ended.choice, ended.lag
-    demand = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
+    choice, lag, home, demand = ended.choice, ended.lag, ended.home, ended.demand
     factor = field.capacity_factor[scenario]
-    home = needed(field, demand / factor, choice)
     if home != choice:
         late = pause_late(field, choice, home, demand, scenario) + field.dropped[choice, home] * demand
         items[PAUSE_LATE] += field.price_late * late
@@ -399,14 +436,14 @@ def settle(field: SimulationInputs, ended: Ended, scenario: int, items: FloatArr
 def play_plans(field: SimulationInputs, start: Start, plans: IntArray, first: int, last: int) -> FloatArray:
     """(plans, last - first) totals of each plan in scenarios first..last - 1."""
     totals = np.empty((plans.shape[0], last - first))
-    items = np.empty(ITEMS)
+    items = np.empty((plans.shape[0], ITEMS))
     calm_needs = np.empty(field.demand.shape[1], np.int64)
     for scenario in range(first, last):
         fill_calm_needs(field, scenario, calm_needs)
+        items[:] = 0.0
+        play_scenario(field, start, plans, scenario, calm_needs, items)
         for plan in range(plans.shape[0]):
-            items[:] = 0.0
-            play_plan(field, start, plans[plan], scenario, calm_needs, items)
-            totals[plan, scenario - first] = items.sum()
+            totals[plan, scenario - first] = items[plan].sum()
     return totals
 
 
@@ -418,5 +455,5 @@ def itemise_plan(field: SimulationInputs, start: Start, plan: IntArray) -> Float
     calm_needs = np.empty(field.demand.shape[1], np.int64)
     for scenario in range(scenarios):
         fill_calm_needs(field, scenario, calm_needs)
-        play_plan(field, start, plan, scenario, calm_needs, items[scenario])
+        play_scenario(field, start, plan.reshape((1, plan.size)), scenario, calm_needs, items[scenario : scenario + 1])
     return items

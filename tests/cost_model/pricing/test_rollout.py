@@ -92,6 +92,19 @@ def test_a_played_plan_has_the_cost_computed_by_hand(drawn: tuple[Situation, Sce
         assert getattr(cost, item.name) == pytest.approx(getattr(by_hand, item.name), rel=1e-9, abs=1e-12), item.name
 
 
+@settings(max_examples=300)
+@given(played())
+def test_where_nothing_reacts_a_plan_that_holds_its_last_count_has_the_cost_of_one_that_may_leave_it(
+    drawn: tuple[Situation, Scenario, Moves],
+) -> None:
+    """To the last bit, though the first one passes over the steps in which nothing waits, comes late or moves."""
+    situation, scenario, moves = drawn
+    steps = len(scenario.demand)
+    made = tuple((at, count) for at, count in useful(situation, moves) if at < steps)
+    last = made[-1][1] if made else situation.replicas
+    assert cost_played(situation, scenario, (*made, (steps, last))) == cost_played(situation, scenario, made)
+
+
 @given(st.lists(st.floats(0.0, 3_000.0), min_size=1, max_size=20), st.sampled_from([1.0, 0.9, 1.1]))
 def test_where_nothing_waits_the_smallest_count_that_carries_the_last_step_is_needed(
     plain: Situation, rates: list[float], factor: float
