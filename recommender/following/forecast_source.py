@@ -1,7 +1,6 @@
 """Source of a group's forecasts: the model fitted last, and beside it that the produce rate stays as it is."""
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from forecasting.forecast import Forecast
 from forecasting.forecaster import FittedForecaster, Forecaster
@@ -13,6 +12,7 @@ from forecasting.refusal import Refusal
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.question import STEP_SECONDS
 from recommender.following.careful import Caller, ForecasterFailure, checked_forecast
+from recommender.following.experts import WITH_FORECAST
 from recommender.following.kept_account import Proof
 
 # Fitting takes a hundred times as long as forecasting, and a day's shape does not change within the hour.
@@ -21,14 +21,30 @@ REFIT_AFTER = timedelta(hours=1)
 PROVE_AFTER = timedelta(hours=6)
 
 
-class Forecasts(NamedTuple):
+class Forecasts:
     """Forecasts of the same minutes: the model's, and that the produce rate stays as it is; each may be a refusal.
 
-    Where the model fails, both are the second one.
+    The second one is made when it is first asked for: two of three minutes pass without, and it takes a quarter of the
+    time of both. It stands for a `model` that fails, too, which is None.
     """
 
-    model: Forecast | Refusal
-    persistence: Forecast | Refusal
+    def __init__(
+        self, model: Forecast | Refusal | None, persistence: FittedForecaster | Refusal, *, steps: int = 0
+    ) -> None:
+        self._model = model
+        self._persistence = persistence
+        self._steps = steps
+        self._persisting: Forecast | Refusal | None = None
+
+    def of(self, planner: int, history: History) -> Forecast | Refusal:
+        """The one that this kind of plans gets, of `experts.PLANNERS`; `history` is the one that both are made of."""
+        if planner == WITH_FORECAST and self._model is not None:
+            return self._model
+        if isinstance(self._persistence, Refusal):
+            return self._persistence
+        if self._persisting is None:
+            self._persisting = self._persistence.forecast(history, steps=self._steps)
+        return self._persisting
 
 
 class ForecastSource:
@@ -86,20 +102,24 @@ class ForecastSource:
         self._latest = None
 
     def _made(self, history: History) -> Forecasts:
-        steps = self._horizon_steps
-        persistence = self._persisting(history, steps=steps)
-        if self._fitted is None or isinstance(self._fitted, ForecasterFailure):
-            return Forecasts(persistence, persistence)
-        if isinstance(self._fitted, Refusal):
-            return Forecasts(self._fitted, persistence)
+        if self._persistence is None or isinstance(self._persistence, Refusal):  # it was too short for one
+            self._persistence = PersistenceForecaster().fit(history)
+        return Forecasts(self._by_model(history), self._persistence, steps=self._horizon_steps)
+
+    def _by_model(self, history: History) -> Forecast | Refusal | None:
+        """The model's forecast; None where it fails, or has not been closer than persistence."""
+        fitted, steps = self._fitted, self._horizon_steps
+        if isinstance(fitted, Refusal):
+            return fitted
+        if fitted is None or isinstance(fitted, ForecasterFailure):
+            return None
         if self._proof is not None and not self._proof.is_proven:
-            return Forecasts(persistence, persistence)
-        fitted = self._fitted
+            return None
         forecast = self._caller(lambda: checked_forecast(fitted, history, steps=steps))
         if isinstance(forecast, ForecasterFailure):
             self._fitted = forecast
-            return Forecasts(persistence, persistence)
-        return Forecasts(forecast, persistence)
+            return None
+        return forecast
 
     @property
     def proven(self) -> bool:
@@ -142,11 +162,3 @@ class ForecastSource:
         self._fitted = self._caller(lambda: self._forecaster.fit(history))
         self._fitted_at = history.end_at
         self._persistence = PersistenceForecaster().fit(history)
-
-    def _persisting(self, history: History, *, steps: int) -> Forecast | Refusal:
-        """The persistence forecast of the last fit; fitted again where the history was too short for one."""
-        if self._persistence is None or isinstance(self._persistence, Refusal):
-            self._persistence = PersistenceForecaster().fit(history)
-        if isinstance(self._persistence, Refusal):
-            return self._persistence
-        return self._persistence.forecast(history, steps=steps)

@@ -15,7 +15,6 @@ from cost_model.physics.pods import PodStartUp
 from cost_model.physics.profile import Capacity, GroupProfile
 from cost_model.physics.similar import SimilarGroups
 from forecasting.blend import BlendForecaster
-from forecasting.forecast import Forecast
 from forecasting.forecaster import Forecaster
 from forecasting.history import GroupInterval, History, HistoryBuffer, Minutes, PackedHistory
 from forecasting.refusal import Refusal
@@ -283,7 +282,7 @@ class Session:
         """
         packed = self._buffer.packed()
         if packed is None:
-            return Forecasts(self._nothing_observed(now), self._nothing_observed(now))
+            return Forecasts(None, self._nothing_observed(now))
         latest = self._forecasts.latest(packed.end_at)
         if latest is not None:
             return latest
@@ -327,7 +326,7 @@ class Session:
         followed = FollowedPolicy(WITH_FORECAST, None) if experts is None else experts.choose()
         inputs = self._inputs = DecisionInputs(
             history=packed,
-            forecast=forecasts[followed.planner],
+            forecast=forecasts.of(followed.planner, history),
             profile=profile,
             settings=self._settings,
             previous=self._previous,
@@ -346,9 +345,10 @@ class Session:
         )
         decision = inputs.decide(sensitivity=sensitivity, history=history)
         if experts is not None and isinstance(decision, Recommendation):
-            for planner, forecast in zip(PLANNERS, forecasts, strict=True):
+            for planner in PLANNERS:
                 experts.plan(
-                    planner, partial(self._planned, history=history, forecast=forecast, profile=profile, now=now)
+                    planner,
+                    partial(self._planned, planner, forecasts=forecasts, history=history, profile=profile, now=now),
                 )
         if isinstance(decision, Recommendation):
             self._previous = decision
@@ -389,18 +389,19 @@ class Session:
 
     def _planned(
         self,
+        planner: int,
         replicas: int,
         backlog_messages: float,
         *,
+        forecasts: Forecasts,
         history: History,
-        forecast: Forecast | Refusal,
         profile: GroupProfile,
         now: datetime,
     ) -> int:
-        """The count that plans would choose for a copy of the group."""
+        """The count that these plans would choose for a copy of the group."""
         return planned_replicas(
             history,
-            forecast,
+            forecasts.of(planner, history),
             profile,
             self._settings,
             now=now,

@@ -14,7 +14,8 @@ from forecasting.units import FloatArray
 from recommender.adapters.time_limit import TimeLimit
 from recommender.deciding.decision import DecisionSettings
 from recommender.following.careful import Caller, call
-from recommender.following.forecast_source import PROVE_AFTER, Forecasts, ForecastSource
+from recommender.following.experts import PLANNERS, WITHOUT_FORECAST
+from recommender.following.forecast_source import PROVE_AFTER, ForecastSource
 from recommender.following.kept_account import Proof
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -74,15 +75,18 @@ def source(forecaster: Given, caller: Caller = call) -> ForecastSource:
     return ForecastSource(forecaster, DecisionSettings(), caller=caller)
 
 
-def models(forecasts: Forecasts) -> list[str]:
-    return [each.model if isinstance(each, Forecast) else each.reason for each in forecasts]
+def models(beside: ForecastSource, history: History) -> list[str]:
+    """The models of the forecasts of a history, by who plans with them."""
+    forecasts = beside.forecasts(history)
+    found = [forecasts.of(planner, history) for planner in PLANNERS]
+    return [each.model if isinstance(each, Forecast) else each.reason for each in found]
 
 
 def test_c17_a_forecast_that_knows_the_jumps_is_used() -> None:
     """It beats persistence on the day before; what persistence says stays beside it."""
     beside = source(Given())
     assert not beside.proven  # nothing was compared yet
-    assert models(beside.forecasts(until(0))) == ["given", "persistence"]
+    assert models(beside, until(0)) == ["given", "persistence"]
     assert beside.proven
 
 
@@ -92,6 +96,7 @@ def test_rows_within_a_minute_cost_no_forecast() -> None:
     first = beside.forecasts(until(0))
     again = replace(until(0), recent=())
     assert beside.forecasts(again) is first
+    assert first.of(WITHOUT_FORECAST, again) is first.of(WITHOUT_FORECAST, again)
     assert beside.forecasts(until(1)) is not first
 
 
@@ -130,7 +135,7 @@ def test_a_proof_is_due_before_a_fit_where_it_is_older() -> None:
 def test_c17_a_forecast_that_is_far_off_is_not_used() -> None:
     """Three times what comes: persistence is closer, and both kinds of plans get it."""
     beside = source(Given(factor=3.0))
-    assert models(beside.forecasts(until(0))) == ["persistence", "persistence"]
+    assert models(beside, until(0)) == ["persistence", "persistence"]
     assert not beside.proven
 
 
@@ -142,7 +147,7 @@ def test_a_proof_that_was_kept_is_as_old_as_before() -> None:
     beside.resume(before.proof)
     hours = int(PROVE_AFTER.total_seconds()) // 3600
     for minutes, model in ((1, "persistence"), (60 * hours - 1, "persistence"), (60 * hours, "given")):
-        assert models(beside.forecasts(until(minutes)))[0] == model
+        assert models(beside, until(minutes))[0] == model
     assert beside.proof == Proof(NOW + PROVE_AFTER, is_proven=True)
 
 
@@ -150,18 +155,18 @@ def test_c17_a_forecast_that_has_become_wrong_is_left_at_the_next_proof() -> Non
     """Right for four days, then three times too high: six hours later it is proven on a day that it got wrong."""
     forecaster = Given()
     beside = source(forecaster)
-    assert models(beside.forecasts(until(0)))[0] == "given"
+    assert models(beside, until(0))[0] == "given"
     forecaster.factor = 3.0
     hours = int(PROVE_AFTER.total_seconds()) // 3600
-    assert models(beside.forecasts(until(60 * hours - 1)))[0] == "given"
-    assert models(beside.forecasts(until(60 * hours)))[0] == "persistence"
+    assert models(beside, until(60 * hours - 1))[0] == "given"
+    assert models(beside, until(60 * hours))[0] == "persistence"
 
 
 def test_a_young_history_proves_nothing_and_its_forecast_is_used() -> None:
     """Below two days there is no season to learn: the production forecaster is persistence there."""
     beside = source(Given())
     young = history_of(jumps()[MINUTES - 600 : MINUTES], end_at=NOW)
-    assert models(beside.forecasts(young))[0] == "given"
+    assert models(beside, young)[0] == "given"
 
 
 @pytest.mark.parametrize(
@@ -170,12 +175,12 @@ def test_a_young_history_proves_nothing_and_its_forecast_is_used() -> None:
 def test_p8_a_broken_forecaster_leaves_persistence_in_the_same_cycle(forecaster: Given) -> None:
     """An exception, no number, less than nothing or far too much: plans of both kinds have a forecast at once."""
     beside = source(forecaster)
-    assert models(beside.forecasts(until(0))) == ["persistence", "persistence"]
+    assert models(beside, until(0)) == ["persistence", "persistence"]
     assert not beside.proven
 
 
 def test_p8_a_slow_forecaster_does_not_hold_up_the_proof() -> None:
     """Each answer takes 0.1 s, and 60 of them would take six: after half a second persistence is used."""
     began = time.monotonic()
-    assert models(source(Given(seconds=0.1), TimeLimit(0.5)).forecasts(until(0)))[0] == "persistence"
+    assert models(source(Given(seconds=0.1), TimeLimit(0.5)), until(0))[0] == "persistence"
     assert time.monotonic() - began < 5.0
