@@ -150,7 +150,7 @@ class Recommender:
     `caller`: without a time limit, a group whose forecaster hangs delays all others. `timer` times the steps of a
     cycle, and `observe_steps` gets the seconds of each when the cycle is over. `pooling` makes one prior of what groups
     of a kind have learned. What would reverse a new decision is searched for in the first `searches_per_cycle` of a
-    cycle, which takes 1 s for 40; others are told without it, and searched in a later cycle: where there is none, it
+    cycle, which takes 0.6 s for 40; others are told without it, and searched in a later cycle: where there is none, it
     is infinite. Groups that are new are opened for `opening_seconds_per_cycle`, or up to twice as long where the last
     cycle took longer without opening any. Those that are left are opened in the next cycles: what has an account is
     decided by its newest hour until then, others have no decision in this cycle, and `early` is set, which asks for the

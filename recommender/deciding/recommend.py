@@ -47,7 +47,7 @@ def recommend(
     beliefs from the group's own moves (None: the settings' priors). `hold` is in force on the group.
     `fallback_replicas` is the fallback policy's count, given when the advice has been more expensive than the policy
     for too long: it is followed then. `track_record` is published with the advice. The smallest changes that reverse a
-    decision are added to those of `sensitivity`, a search of about 25 ms. `now` is timezone-aware. A group that cannot
+    decision are added to those of `sensitivity`, a search of about 15 ms. `now` is timezone-aware. A group that cannot
     be decided on gives a `Refusal`; a `ValueError` is the caller's bug.
     """
     context = read_context(
