@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from itertools import count
 
 _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 ARENAS = 2
@@ -17,8 +16,10 @@ LARGE_BYTES = 2**20
 # A trim of 700 MB takes 3 ms. With 1,000 groups of four weeks the service had 916 MB right after a trim, and up to
 # 1,026 MB ten seconds later: what each decision copies falls into other holes of the heap.
 TIDY_EVERY_SECONDS = 2.0
+# Meanwhile other threads get no memory from the heap: of one that is much larger a trim has this share of the time.
+TRIM_SHARE = 0.01
 # Once a minute objects are set aside, and once an hour those that only refer to each other are looked for among all.
-SET_ASIDE_EVERY_TIMES, SEARCH_EVERY_TIMES = 30, 1800
+SET_ASIDE_EVERY_SECONDS, SEARCH_EVERY_SECONDS = 60.0, 3600.0
 
 
 def keep_little_of_what_is_freed(*, for_readers: bool) -> None:
@@ -46,16 +47,25 @@ def keep_little_of_what_is_freed(*, for_readers: bool) -> None:
             mallopt(_M_ARENA_MAX, ARENAS)
         if mallopt is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
             mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
-    threading.Thread(target=_tidy_forever, args=(trim, for_readers), name="memory", daemon=True).start()
+    threading.Thread(
+        target=_tidy_forever, args=(trim,), kwargs={"for_readers": for_readers}, name="memory", daemon=True
+    ).start()
 
 
-def _tidy_forever(trim: Callable[[int], object] | None, for_readers: bool) -> None:  # noqa: FBT001
-    for times in count(1):
-        time.sleep(TIDY_EVERY_SECONDS)
-        if for_readers and times % SET_ASIDE_EVERY_TIMES == 0:
-            if times % SEARCH_EVERY_TIMES == 0:
+def _tidy_forever(trim: Callable[[int], object] | None, *, for_readers: bool) -> None:
+    trim_seconds, set_aside_at = 0.0, time.monotonic()
+    searched_at = set_aside_at
+    while True:
+        time.sleep(max(TIDY_EVERY_SECONDS, trim_seconds / TRIM_SHARE))
+        now = time.monotonic()
+        if for_readers and now - set_aside_at >= SET_ASIDE_EVERY_SECONDS:
+            set_aside_at = now
+            if now - searched_at >= SEARCH_EVERY_SECONDS:
+                searched_at = now
                 gc.unfreeze()
                 gc.collect()
             gc.freeze()
         if trim is not None:
+            began = time.monotonic()
             trim(0)
+            trim_seconds = time.monotonic() - began

@@ -4,8 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
+
+from cli import memory
 
 THREADS = """
 import sys, threading
@@ -139,7 +144,7 @@ def ring():
     first.other, second.other = second, first
     return first
 gc.disable()
-memory.TIDY_EVERY_SECONDS, memory.SET_ASIDE_EVERY_TIMES, memory.SEARCH_EVERY_TIMES = 0.01, 1, 10**9
+memory.TIDY_EVERY_SECONDS, memory.SET_ASIDE_EVERY_SECONDS, memory.SEARCH_EVERY_SECONDS = 0.01, 0.0, 1e9
 held = [ring() for _ in range(1_000)]
 memory.keep_little_of_what_is_freed(for_readers=True)
 while gc.get_freeze_count() < 2_000:
@@ -148,7 +153,7 @@ gone = weakref.ref(held[0])
 held.clear()
 gc.collect()
 kept = gone() is not None
-memory.SEARCH_EVERY_TIMES = 1
+memory.SEARCH_EVERY_SECONDS = 0.0
 until = time.monotonic() + 60
 while gone() is not None and time.monotonic() < until:
     time.sleep(0.01)
@@ -162,20 +167,39 @@ def test_what_a_minute_has_left_is_looked_through_in_the_search_alone() -> None:
     assert ran.stdout.split() == ["True", "True"]
 
 
-FOR_NOBODY = """
-import gc, time
-from cli import memory
-memory.TIDY_EVERY_SECONDS = 0.01
-times = []
-memory.count = lambda first: iter(lambda: times.append(1) or len(times), None)
-memory.keep_little_of_what_is_freed(for_readers=False)
-while len(times) < 3:
-    time.sleep(0.01)
-print(gc.get_freeze_count())
-"""
+def tidied(monkeypatch: pytest.MonkeyPatch, *, for_readers: bool, trim_seconds: float = 0.0) -> Counter[str]:
+    """How often each thing is done in two simulated hours, in which a trim takes so long."""
+    done, now = Counter[str](), 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if now > 7_200.0:
+            raise TimeoutError
+
+    def trim(_: int) -> None:
+        nonlocal now
+        now += trim_seconds
+        done["trim"] += 1
+
+    collector = {name: partial(done.update, [name]) for name in ("freeze", "unfreeze", "collect")}
+    monkeypatch.setattr(memory, "gc", SimpleNamespace(**collector))
+    monkeypatch.setattr(memory, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: now))
+    with pytest.raises(TimeoutError):
+        memory._tidy_forever(trim, for_readers=for_readers)
+    return done
 
 
-def test_a_process_without_readers_sets_nothing_aside() -> None:
+def test_objects_are_set_aside_each_minute_and_searched_each_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed memory is given back every two seconds."""
+    assert tidied(monkeypatch, for_readers=True) == {"trim": 3_600, "freeze": 120, "unfreeze": 2, "collect": 2}
+
+
+def test_a_process_without_readers_sets_nothing_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's would keep an hour of objects of the JVM: of 1,000 groups they filled 2 GB in five minutes."""
-    ran = subprocess.run([sys.executable, "-c", FOR_NOBODY], check=True, capture_output=True, text=True)
-    assert ran.stdout.split() == ["0"]
+    assert tidied(monkeypatch, for_readers=False) == {"trim": 3_600}
+
+
+def test_giving_back_takes_a_hundredth_of_the_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large heap it takes long, and other threads get no memory from it meanwhile."""
+    assert 0.0095 * 7_200.0 < 0.2 * tidied(monkeypatch, for_readers=True, trim_seconds=0.2)["trim"] < 0.01 * 7_200.0
