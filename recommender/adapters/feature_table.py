@@ -52,6 +52,7 @@ _TYPES: dict[Kind, pa.DataType] = {
 }
 SCHEMA = pa.schema([pa.field(column.name, _TYPES[column.kind]) for column in GROUP_INTERVALS])
 _NAMES = tuple(SCHEMA.names)
+_NEWEST = pa.schema([SCHEMA.field(name) for name in ("cluster", "group", "interval_end_at")])
 # Columns by which a row tells what the group is, or that it changed size.
 _TOLD = (
     *("partitions", "members", "in_rebalance", "group_protocol", "group_assignor", "static_members", "clients"),
@@ -121,6 +122,8 @@ class FeatureTable:
         self._borders = Borders() if borders is None else borders
         # Files that could not be read, each with the version of the table then.
         self._left_out: dict[str, int] = {}
+        # By file, the end of the newest row of each of its groups.
+        self._newest_ends: dict[str, pa.Table] = {}
         _read_manifest(path)
 
     @property
@@ -146,20 +149,29 @@ class FeatureTable:
         # The longest intervals hold every group in the fewest rows: 24 a day, not 5,760.
         lived_since = _EPOCH if now is None else newest - _GONE_AFTER
         tables = [
-            self._names(_of_longest_interval, since=lived_since),
-            self._names(_of_base, since=newest - _NEW_GROUP),
+            self._lately_seen(_of_longest_interval, since=lived_since),
+            self._lately_seen(_of_base, since=newest - _NEW_GROUP),
         ]
-        found = pa.concat_tables(tables).group_by(["cluster", "group"]).aggregate([])
+        found = _newest_of_each(pa.concat_tables(tables))
         return tuple(sorted(zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True)))
 
-    def _names(self, of_length: Callable[[Sequence[_Part]], Sequence[_Part]], *, since: datetime) -> pa.Table:
-        """Cluster and group of the rows that end after `since`."""
+    def _lately_seen(self, of_length: Callable[[Sequence[_Part]], Sequence[_Part]], *, since: datetime) -> pa.Table:
+        """Cluster and group of the rows that end after `since`, with the end of their newest row."""
 
         def may_hold(parts: Sequence[_Part]) -> list[_Part]:
             return [part for part in of_length(parts) if part.day_begins_at + _DAY > since]
 
-        is_recent = pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
-        return self._table(may_hold, columns=("cluster", "group"), wanted=is_recent)
+        ends = _newest_of_each(self._read(may_hold, self._newest_ends_in))
+        return ends.filter(pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"]))
+
+    def _newest_ends_in(self, dataset: ds.Dataset) -> pa.Table:
+        """Cluster, group and the end of their newest row, of each file: a file that never changes is read once."""
+        for file in dataset.files:
+            if file not in self._newest_ends:
+                for gone in [each for each in tuple(self._newest_ends) if not Path(each).exists()]:
+                    self._newest_ends.pop(gone, None)
+                self._newest_ends[file] = _newest_ends_of(file)
+        return pa.concat_tables([_NEWEST.empty_table(), *(self._newest_ends[file] for file in dataset.files)])
 
     def intervals(
         self,
@@ -252,22 +264,18 @@ class FeatureTable:
         def may_hold(parts: Sequence[_Part]) -> list[_Part]:
             return _of_newest_day([part for part in parts if until is None or part.day_begins_at <= until])
 
-        wanted = None if until is None else pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"])
-        newest = pc.max(self._table(may_hold, columns=("interval_end_at",), wanted=wanted)["interval_end_at"])
-        return _instant(newest.cast(pa.int64()).as_py()) if newest.is_valid else None
+        newest = _newest(self._read(may_hold, self._newest_ends_in))
+        if until is None or newest is None or newest <= until:
+            return newest
+        # A group of a wrong clock may have rows before it, too.
+        no_later = pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"])
+        return _newest(self._table(may_hold, columns=("interval_end_at",), wanted=no_later))
 
     def ahead(self, now: datetime) -> dict[tuple[str, str], datetime]:
         """The groups with base rows that end later than `MOST_AHEAD` after `now`, with the end of the newest one."""
-        since = now + MOST_AHEAD
-
-        def may_hold(parts: Sequence[_Part]) -> list[_Part]:
-            return [part for part in _of_base(parts) if part.day_begins_at + _DAY > since]
-
-        is_ahead = pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"])
-        found = self._table(may_hold, columns=("cluster", "group", "interval_end_at"), wanted=is_ahead)
-        newest = found.group_by(["cluster", "group"]).aggregate([("interval_end_at", "max")])
-        names = zip(newest["cluster"].to_pylist(), newest["group"].to_pylist(), strict=True)
-        ends_us = newest["interval_end_at_max"].cast(pa.int64()).to_pylist()
+        found = self._lately_seen(_of_base, since=now + MOST_AHEAD)
+        names = zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True)
+        ends_us = found["interval_end_at"].cast(pa.int64()).to_pylist()
         return {name: _instant(end_us) for name, end_us in zip(names, ends_us, strict=True)}
 
     def _table(
@@ -348,6 +356,26 @@ def _within(
         ]
 
     return wanted, may_hold
+
+
+def _newest_ends_of(file: str) -> pa.Table:
+    """The end of the newest row of each group in a file, batch by batch: a day of 1,000 groups would be 200 MB."""
+    batches = ds.dataset([file], schema=SCHEMA, format="parquet").to_batches(
+        columns=_NEWEST.names, batch_readahead=0, fragment_readahead=0
+    )
+    of_batches = (_newest_of_each(pa.Table.from_batches([batch])) for batch in batches)
+    return _newest_of_each(pa.concat_tables([_NEWEST.empty_table(), *of_batches])).combine_chunks()
+
+
+def _newest_of_each(ends: pa.Table) -> pa.Table:
+    """Each cluster and group once, with the last of its ends."""
+    found = ends.group_by(["cluster", "group"]).aggregate([("interval_end_at", "max")])
+    return found.select(["cluster", "group", "interval_end_at_max"]).rename_columns(_NEWEST.names)
+
+
+def _newest(ends: pa.Table) -> datetime | None:
+    newest = pc.max(ends["interval_end_at"])
+    return _instant(newest.cast(pa.int64()).as_py()) if newest.is_valid else None
 
 
 def _table_from(files: ds.Dataset, *, columns: list[str], wanted: Any) -> pa.Table:  # noqa: ANN401  # as above
