@@ -1,14 +1,12 @@
 # ruff: noqa: PLC0415 - Kafka's client is imported when a command publishes, so that `--help` answers in 0.2 s
 """Decisions on two Kafka topics, published by every command that decides in cycles."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.explain import wire_document
 from cli.instants import read_clock
 from cli.progress import Talk
 
@@ -47,12 +45,14 @@ def publishing(
     if not prefix:
         yield []
         return
+    from api.convert import to_wire
     from collector.client_config import without_secrets
     from recommender.adapters.publish_kafka import KafkaPublisher
     from recommender.ports import AdapterError
 
     def body_of(decision: "Decision") -> bytes:
-        return json.dumps(wire_document(decision, settings=settings, now=read_clock())).encode()
+        document = to_wire(decision, settings.of(decision.cluster, decision.group), now=read_clock())
+        return document.model_dump_json(exclude_none=True).encode()
 
     topics = KafkaPublisher(
         bootstrap,
