@@ -133,7 +133,7 @@ class Service:
         """
         from cli.wiring import recommender
         from recommender.cluster.leadership import FencedPublisher
-        from recommender.instants import as_rows_come
+        from recommender.instants import as_rows_come, row_count_of
         from recommender.obstacles import rows_ahead
         from recommender.run import run_forever
 
@@ -167,6 +167,7 @@ class Service:
                 deciding=self._deciding,
                 early=early,
             )
+            loop.row_count = partial(row_count_of, table)
             instants = as_rows_come(
                 table,
                 settings.decision.cycle_seconds,

@@ -63,7 +63,7 @@ def as_rows_come(
     while not stop.is_set():
         if pulse is not None:
             pulse.beat()
-        count = _row_count_of(table)
+        count = row_count_of(table)
         is_requested = early is not None and early.is_set()
         is_new = count is not None and count != seen
         if is_new or is_requested or time.monotonic() - yielded >= cycle_seconds:
@@ -76,7 +76,7 @@ def as_rows_come(
         stop.wait(TABLE_LOOK_SECONDS)
 
 
-def _row_count_of(table: GrowingTable) -> int | None:
+def row_count_of(table: GrowingTable) -> int | None:
     """The number of rows of the table; None while it cannot be read."""
     try:
         return table.row_count

@@ -77,6 +77,9 @@ STORED_AT_ONCE = 50
 # due together, and what similar groups have learned changes for all of them at once, which took minutes of one cycle,
 # and 45 s. Those that have waited longest come first.
 LATER_SHARE = 0.2
+# Where rows have come meanwhile, it waits for the next cycle, unless it is overdue for longer: in a run with a thousand
+# groups 2 s of it kept the rows of a surge waiting.
+PUT_OFF_AT_MOST = timedelta(minutes=10)
 
 # Groups that are new to a service, all of them after a start, are read and observed for so long in a cycle, and those
 # that are left in the next ones: with four weeks of rows each takes seconds, and a thousand of them would be without
@@ -154,12 +157,12 @@ class Recommender:
     is infinite. Groups that are new are opened for `opening_seconds_per_cycle`, or up to twice as long where the last
     cycle took longer without opening any. Those that are left are opened in the next cycles: what has an account is
     decided by its newest hour until then, others have no decision in this cycle, and `early` is set, which asks for the
-    next one at once. Holds of the store are in force from the next cycle on. A cycle ends
-    after the group in which `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed
-    half a minute after it was asked to end. `namespace_of` has the Kubernetes namespace of a group, for those on
+    next one at once. Holds of the store are in force from the next cycle on. A cycle ends after the group in which
+    `is_stopped` becomes true: with 3,000 groups it takes a minute, and a pod is killed half a minute after it was asked
+    to end. `row_count` changes when rows come. `namespace_of` has the Kubernetes namespace of a group, for those on
     namespaces. `known_groups` has what is known of each group, and `deciding` is set during a cycle, for other
-    threads. `owns` is false for the groups that another recommender decides: to this one they are as if they were
-    not there.
+    threads. `owns` is false for the groups that another recommender decides: to this one they are as if they were not
+    there.
     """
 
     histories: Histories
@@ -178,6 +181,7 @@ class Recommender:
     namespace_of: Callable[[str, str], str | None] = lambda *_: None
     owns: Callable[[str, str], bool] = lambda *_: True
     is_stopped: Callable[[], bool] = lambda: False
+    row_count: Callable[[], int | None] = lambda: None
     searches_per_cycle: float = 40
     opening_seconds_per_cycle: float = inf
     early: Event = field(default_factory=Event)
@@ -209,7 +213,7 @@ class Recommender:
             self.deciding.clear()
 
     def _cycle(self, *, now: datetime) -> tuple[Decision, ...]:
-        times, began = StepTimes(self.timer), self.timer()
+        times, began, row_count = StepTimes(self.timer), self.timer(), self.row_count()
         self._searches_left = self.searches_per_cycle
         with times.timing("read"):
             self._outage = None
@@ -247,7 +251,7 @@ class Recommender:
             _log.info("opening", groups=whole, first_look=len(self._unread), of=len(groups))
         self.known_groups.cycle_is_over()
         # After all advice is published, in time that would pass idle, so that none has to wait for it.
-        self._catch_up(times)
+        self._catch_up(times, row_count=row_count, now=now)
         self._rest_seconds = self.timer() - began - self._opening_seconds
         decisions.sort(key=lambda each: (each.cluster, each.group))
         _log.info("cycle", decisions=len(decisions), **times.log_fields())
@@ -418,8 +422,10 @@ class Recommender:
         for _, together in groupby(sorted(groups, key=tried_at), key=tried_at):
             yield from self._pasts(list(together), now=now)
 
-    def _catch_up(self, times: StepTimes) -> None:
+    def _catch_up(self, times: StepTimes, *, row_count: int | None, now: datetime) -> None:
         """Let sessions do what was put off, those that have waited longest first, while there is time for it.
+
+        Rows that came since `row_count` go first, but for what is long overdue.
 
         In the next cycle rows are observed with replays for as long, or with none where one still waits here: those
         that come first by name must not take the turns of the others.
@@ -429,7 +435,10 @@ class Recommender:
         waiting = sorted(((since, group) for since, group in behind if since is not None), reverse=True)
         seconds = 0.0
         while waiting and seconds < limit_seconds and not self.is_stopped() and self._outage is None:
-            _, group = waiting.pop()
+            since, group = waiting[-1]
+            if self.row_count() != row_count and now - since < PUT_OFF_AT_MOST:
+                break
+            waiting.pop()
             began = self.timer()
             with times.timing("catch_up"):
                 try:

@@ -1180,6 +1180,28 @@ def test_forecasters_that_are_due_together_are_fitted_in_turns(
     assert timed == [False, False, True, True, True, False, True, True, True, False]
 
 
+def test_rows_that_have_come_are_decided_before_what_is_put_off(
+    trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come while each cycle runs: the hourly fits wait for ten minutes, and then have their turns all the same."""
+    fitted: list[str] = []
+    catch_up = Session.catch_up
+
+    def counted(session: Session) -> None:
+        fitted.append(session._profile.group)
+        catch_up(session)
+
+    monkeypatch.setattr(Session, "catch_up", counted)
+    trio.run_once(now=now)
+    in_cycles = []
+    for minute, come in ((60, True), (61, False), (62, True), (69, True), (70, True), (71, True), (72, True)):
+        fitted.clear()
+        trio.row_count = count(1).__next__ if come else lambda: 0
+        trio.run_once(now=now + timedelta(minutes=minute))
+        in_cycles.append("".join(fitted))
+    assert in_cycles == ["", "a", "", "", "b", "c", ""]
+
+
 def test_where_a_group_waits_for_its_turn_nobody_replays_before_it(
     trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
