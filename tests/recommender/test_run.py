@@ -1153,6 +1153,19 @@ def trio(
     return make(Rows([replace(each, group=group) for each in [*hour, *later] for group in ("a", "b", "c")]))
 
 
+def _groups_of_calls(monkeypatch: pytest.MonkeyPatch, of: type[Session | Experts], method: str) -> list[str]:
+    """The groups for which the method without arguments is called from now on, as the calls come."""
+    groups: list[str] = []
+    called = getattr(of, method)
+
+    def noted(each: Session | Experts) -> None:
+        groups.append(each._profile.group)
+        called(each)
+
+    monkeypatch.setattr(of, method, noted)
+    return groups
+
+
 def test_forecasters_that_are_due_together_are_fitted_in_turns(
     trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1160,16 +1173,9 @@ def test_forecasters_that_are_due_together_are_fitted_in_turns(
 
     It is timed as a step of its own; the first fits are a part of reading a group for the first time.
     """
-    fitted: list[str] = []
+    fitted = _groups_of_calls(monkeypatch, Session, "catch_up")
     steps: list[Mapping[Step, float]] = []
     trio.observe_steps = steps.append
-    catch_up = Session.catch_up
-
-    def counted(session: Session) -> None:
-        fitted.append(session._profile.group)
-        catch_up(session)
-
-    monkeypatch.setattr(Session, "catch_up", counted)
     in_cycles = []
     for minute in (0, 30, 60, 61, 62, 63, 120, 121, 122, 123):
         fitted.clear()
@@ -1184,14 +1190,7 @@ def test_rows_that_have_come_are_decided_before_what_is_put_off(
     trio: Recommender, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They come while each cycle runs: the hourly fits wait for ten minutes, and then have their turns all the same."""
-    fitted: list[str] = []
-    catch_up = Session.catch_up
-
-    def counted(session: Session) -> None:
-        fitted.append(session._profile.group)
-        catch_up(session)
-
-    monkeypatch.setattr(Session, "catch_up", counted)
+    fitted = _groups_of_calls(monkeypatch, Session, "catch_up")
     trio.run_once(now=now)
     in_cycles = []
     for minute, come in ((60, True), (61, False), (62, True), (69, True), (70, True), (71, True), (72, True)):
@@ -1236,14 +1235,7 @@ def test_what_similar_groups_have_learned_replays_a_fleet_only_where_it_has_chan
 ) -> None:
     """A start-up time of 40 s stays in use while the median is 37 s; from 30 s on every group plays its day again."""
     monkeypatch.setattr("recommender.run.LATER_SHARE", 1.0)
-    replays: list[str] = []
-    replay = Experts.replay
-
-    def counted(experts: Experts) -> None:
-        replays.append(experts._profile.group)
-        replay(experts)
-
-    monkeypatch.setattr(Experts, "replay", counted)
+    replays = _groups_of_calls(monkeypatch, Experts, "replay")
     in_cycles, used = [], []
     # The shadows know of it from the first row after the first decision on.
     for minute, median_seconds in enumerate((40.0, 40.0, 37.0, 43.0, 30.0, 30.0), start=1):
