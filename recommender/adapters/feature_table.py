@@ -122,8 +122,8 @@ class FeatureTable:
         self._borders = Borders() if borders is None else borders
         # Files that could not be read, each with the version of the table then.
         self._left_out: dict[str, int] = {}
-        # By file, the end of the newest row of each of its groups.
-        self._newest_ends: dict[str, pa.Table] = {}
+        # By file, when it was written, and the end of the newest row of each of its groups.
+        self._newest_ends: dict[str, tuple[int, pa.Table]] = {}
         _read_manifest(path)
 
     @property
@@ -166,12 +166,17 @@ class FeatureTable:
 
     def _newest_ends_in(self, dataset: ds.Dataset) -> pa.Table:
         """Cluster, group and the end of their newest row, of each file: a file that never changes is read once."""
+        found = [_NEWEST.empty_table()]
         for file in dataset.files:
-            if file not in self._newest_ends:
+            # A table that was removed and made anew may have a file of the same name.
+            written_ns = Path(file).stat().st_mtime_ns
+            known = self._newest_ends.get(file)
+            if known is None or known[0] != written_ns:
                 for gone in [each for each in tuple(self._newest_ends) if not Path(each).exists()]:
                     self._newest_ends.pop(gone, None)
-                self._newest_ends[file] = _newest_ends_of(file)
-        return pa.concat_tables([_NEWEST.empty_table(), *(self._newest_ends[file] for file in dataset.files)])
+                known = self._newest_ends[file] = written_ns, _newest_ends_of(file)
+            found.append(known[1])
+        return pa.concat_tables(found)
 
     def intervals(
         self,

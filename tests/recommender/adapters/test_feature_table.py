@@ -325,6 +325,9 @@ def test_each_file_is_looked_through_once_for_its_groups(
     shutil.rmtree(tmp_path / "versions" / "v1")
     assert table.groups(now=_at(35)) == (("c", "new"),)
     assert looked_through == ["v1", "v2"]
+    shutil.rmtree(tmp_path / "versions" / "v2")
+    _write(tmp_path, [row(_at(45), 1.0, group="made-anew")], version=2)
+    assert table.groups(now=_at(50)) == (("c", "made-anew"),)
     assert [file.split("versions/")[1][:2] for file in table._newest_ends] == ["v2"]
 
 
