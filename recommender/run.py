@@ -425,8 +425,7 @@ class Recommender:
     def _catch_up(self, times: StepTimes, *, row_count: int | None, now: datetime) -> None:
         """Let sessions do what was put off, those that have waited longest first, while there is time for it.
 
-        Rows that came since `row_count` go first, but for what is long overdue.
-
+        There is none where rows came since `row_count`, but for what is overdue by `PUT_OFF_AT_MOST`.
         In the next cycle rows are observed with replays for as long, or with none where one still waits here: those
         that come first by name must not take the turns of the others.
         """

@@ -244,7 +244,8 @@ def play_scenario(  # noqa: C901, PLR0912, PLR0915, PLR0917 - one loop: a call c
     `fill_calm_needs`, is not computed again, and a plan that holds its last count passes over them.
     """
     factor = field.capacity_factor[scenario]
-    ending = field.demand[scenario, -min(ENDING_STEPS, field.demand.shape[1]) :].mean()
+    steps = field.demand.shape[1]
+    ending = field.demand[scenario, -min(ENDING_STEPS, steps) :].mean()
     home = needed(field, ending / factor, start.choice)
     for place in range(plans.shape[0]):
         plan, items = plans[place], prices[place]
@@ -262,7 +263,7 @@ def play_scenario(  # noqa: C901, PLR0912, PLR0915, PLR0917 - one loop: a call c
         coming, coming_step, moved_at = NO_MOVE, -1, -1_000_000
         cursor, seen, need = 0, field.rate_now, choice
         newer_need, older_need = 0, 0
-        steps, step, held_to_end = field.demand.shape[1], -1, ends_held(plan, field.demand.shape[1])
+        step, held_to_end = -1, ends_held(plan, steps)
         while step < steps - 1:
             step += 1
             before, part = choice, 0.0
