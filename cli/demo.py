@@ -207,15 +207,18 @@ def _decide(contest: "Contest", kept: "Kept", features: Path, *, talk: Talk, at:
     from cli.demo_living import GoingOn
     from recommender.adapters.feature_table import FeatureTable
     from recommender.run import Recommender
+    from recommender.watched_groups import WatchedGroups
     from replay.policies.lagcast import profile_of
 
     histories = GoingOn(FeatureTable(features))
     loop = Recommender(
-        histories=histories,
-        profile_of=lambda *_: profile_of(contest.world, contest.names),
-        settings=contest.settings,
-        store=kept.store,
-        timer=time.perf_counter,
+        watched=WatchedGroups(
+            histories=histories,
+            profile_of=lambda *_: profile_of(contest.world, contest.names),
+            settings=contest.settings,
+            store=kept.store,
+            timer=time.perf_counter,
+        ),
         known_groups=kept.known_groups,
     )
     with talk.stage("decision", "the recommendation as of the end of the data so far") as stage:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from recommender.deciding.hold import Hold
     from recommender.deciding.recommendation import Decision
     from recommender.ports import Group, Histories, LoopStore, Obstacle
-    from recommender.run import Pooling, Recommender
+    from recommender.run import Recommender
+    from recommender.watched_groups import Pooling
     from spark_features.fleet_decisions import FleetWork
 
 
@@ -41,7 +42,7 @@ def decided_on_spark(
     from cli.features import make_features
     from cli.spark import spark_beside
     from recommender.adapters.documents import from_document
-    from recommender.run import LOOK_BACK
+    from recommender.watched_groups import LOOK_BACK
     from spark_features.samples import find_samples
 
     # What is wrong with the input is told at once, not after the start of the JVM.

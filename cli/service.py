@@ -167,7 +167,7 @@ class Service:
                 deciding=self._deciding,
                 early=early,
             )
-            loop.row_count = partial(row_count_of, table)
+            loop.watched.row_count = partial(row_count_of, table)
             instants = as_rows_come(
                 table,
                 settings.decision.cycle_seconds,

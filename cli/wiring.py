@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from recommender.following.grading import MeasuredPause
     from recommender.known_groups import KnownGroups
     from recommender.ports import Group, Histories, LoopStore, Obstacle, Publisher
-    from recommender.run import Pooling, Recommender
+    from recommender.run import Recommender
     from recommender.steps import Step
+    from recommender.watched_groups import Pooling
 
 
 class PricesAt(NamedTuple):
@@ -105,7 +106,8 @@ def recommender(
     from recommender.borders import Borders
     from recommender.deciding.decision import priced
     from recommender.known_groups import KnownGroups
-    from recommender.run import OPENING_SECONDS, Recommender
+    from recommender.run import Recommender
+    from recommender.watched_groups import OPENING_SECONDS, WatchedGroups
 
     def workload_of(cluster: str, group: str) -> "ObservedWorkload | None":
         return None if workloads is None else workloads.of(settings.of(cluster, group).target)
@@ -119,27 +121,29 @@ def recommender(
         return priced(settings.decision_of(cluster, group), None if workload is None else workload.price)
 
     return Recommender(
-        histories=table,
-        profile_of=profile_of,
-        settings=settings.decision,
-        settings_of=decision_of,
+        watched=WatchedGroups(
+            histories=table,
+            profile_of=profile_of,
+            settings=settings.decision,
+            settings_of=decision_of,
+            is_stopped=is_stopped,
+            store=store,
+            stops=stops,
+            workload_of=workload_of,
+            caller=TimeLimit(),
+            pooling=pooled_by_kind if pooling is None else pooling,
+            timer=time.perf_counter,
+            borders=Borders() if borders is None else borders,
+            opening_seconds_per_cycle=inf if early is None else OPENING_SECONDS,
+        ),
         namespace_of=settings.namespace_of,
         owns=owns,
-        is_stopped=is_stopped,
-        store=store,
         publishers=publishers,
         obstacles=obstacles,
-        stops=stops,
-        workload_of=workload_of,
-        caller=TimeLimit(),
-        pooling=pooled_by_kind if pooling is None else pooling,
-        timer=time.perf_counter,
         observe_steps=observe_steps,
         known_groups=KnownGroups() if known_groups is None else known_groups,
-        borders=Borders() if borders is None else borders,
         deciding=Event() if deciding is None else deciding,
         early=Event() if early is None else early,
-        opening_seconds_per_cycle=inf if early is None else OPENING_SECONDS,
     )
 
 

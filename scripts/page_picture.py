@@ -22,6 +22,7 @@ from cli.demo_living import GoingOn, LivingGroup
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from replay.policies.lagcast import profile_of
 from replay.sampling import rows_of
 from tests.live.harness.browser import Watched, fetched_browser, running_browser, served_pages
@@ -46,11 +47,13 @@ def draw(store: SqlDecisionStore) -> None:
     known_groups = KnownGroups()
     histories = GoingOn(Rows(rows_of(replace(contest, trace=load).plant(), contest.names)))
     loop = Recommender(
-        histories=histories,
-        profile_of=lambda *_: profile_of(contest.world, contest.names),
-        settings=contest.settings,
-        store=store,
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=histories,
+            profile_of=lambda *_: profile_of(contest.world, contest.names),
+            settings=contest.settings,
+            store=store,
+            timer=perf_counter,
+        ),
         known_groups=known_groups,
     )
     loop.run_once(now=load.end_at)

@@ -46,6 +46,7 @@ from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.api.every_route import requests_of
 from tests.recommender.loop import ReadInTurn
 
@@ -152,11 +153,13 @@ def measure(folder: Path, *, groups: int, readers: int) -> tuple[Took, Took, dic
     metrics = Metrics(readers_store, clock=lambda: fleet.now, version="bench")
     known_groups, deciding = KnownGroups(), threading.Event()
     loop = Recommender(
-        histories=fleet,
-        profile_of=GroupSettings().profile,
-        settings=DecisionSettings(),
-        store=store,
-        timer=time.perf_counter,
+        watched=WatchedGroups(
+            histories=fleet,
+            profile_of=GroupSettings().profile,
+            settings=DecisionSettings(),
+            store=store,
+            timer=time.perf_counter,
+        ),
         publishers=[metrics],
         known_groups=known_groups,
         deciding=deciding,

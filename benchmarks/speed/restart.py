@@ -33,6 +33,7 @@ from recommender.adapters.feature_table import FeatureTable
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.configuring.settings_group import GroupSettings
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from replay.contest import PRICED
 from spark_features.table import ROW_GROUP_ROWS, Manifest, fresh_folder, parts_in, swap
 
@@ -99,11 +100,13 @@ def decided(folder: Path, at: datetime, groups: int) -> tuple[float, float]:
     """Processor time of a recommender's first cycle over the table, and the most memory of this process, in MB."""
     settings = GroupSettings(capacity_messages_per_second_per_replica=CAPACITY)
     loop = Recommender(
-        histories=FeatureTable(folder),
-        profile_of=settings.profile,
-        settings=PRICED,
-        store=SqlDecisionStore(f"sqlite:///{folder / 'store.sqlite'}"),
-        timer=time.perf_counter,
+        watched=WatchedGroups(
+            histories=FeatureTable(folder),
+            profile_of=settings.profile,
+            settings=PRICED,
+            store=SqlDecisionStore(f"sqlite:///{folder / 'store.sqlite'}"),
+            timer=time.perf_counter,
+        )
     )
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     began = time.process_time()

@@ -44,7 +44,8 @@ from recommender.ports import (
     decision_id,
     issued_at,
 )
-from recommender.run import OUTCOMES_KEPT_IN_MIND, Pooling, Recommender, Watched
+from recommender.run import Recommender
+from recommender.watched_groups import OUTCOMES_KEPT_IN_MIND, Pooling, Watched
 
 DECISIONS, KEPT = "decisions", "kept"
 # Kinds of rows in the table `kept`; those of `decisions` are the kinds of documents.
@@ -274,7 +275,7 @@ class GroupWork(NamedTuple):
             return None, pickle.dumps(_Opened(group, store, is_listed, None, None))
         loop = self.make(_OneGroup(group, rows, self.rows_of, self.condensed), store, pooling=pooled_by_kind)
         try:
-            watched = loop.open(group, now=self.now)
+            watched = loop.watched.open(group, now=self.now)
         except Exception:  # noqa: BLE001  # the loop meets it again, and makes it the refusal of this group
             watched = None
         if watched is not None:
@@ -288,7 +289,7 @@ class GroupWork(NamedTuple):
         if watched is not None:
             similar: Prior = pickle.loads(prior)  # noqa: S301  # as above
             loop = self.make(_OneGroup(group, None, self.rows_of, self.condensed), store, pooling=lambda _: similar)
-            loop.resume(group, watched)
+            loop.watched.resume(group, watched)
             (decision,) = loop.run_once(now=self.now)
         return store.rows(decision, now=self.now, is_listed=is_listed)
 

@@ -26,6 +26,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.collector.memory_cluster import MemoryCluster, NoReader, group
 from tests.feature_folder import steady_row
 from tests.recommender.loop import Rows
@@ -177,11 +178,13 @@ def requests_with(
     collector, cluster = memory_cluster_of(1000, patch)
     store = SqlDecisionStore(sqlite_url(path))
     loop = Recommender(
-        histories=rows,
-        profile_of=lambda _cluster, name, _observed: replace(profile, group=name),
-        settings=DecisionSettings(horizon_seconds=600, fallback_policy=False),
-        store=store,
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=rows,
+            profile_of=lambda _cluster, name, _observed: replace(profile, group=name),
+            settings=DecisionSettings(horizon_seconds=600, fallback_policy=False),
+            store=store,
+            timer=perf_counter,
+        )
     )
     service = service_over(store)
 

@@ -26,6 +26,7 @@ from recommender.deciding.what_if import Changes
 from recommender.known_groups import KnownGroups
 from recommender.ports import Obstacle
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.api.conftest import Clock
 from tests.recommender.loop import RecordingPublisher, Rows
 
@@ -70,11 +71,9 @@ def loop_over(rows: Rows, store: SqlDecisionStore, known_groups: KnownGroups, **
         capacity=Capacity(p20=rate, p50=rate, p90=rate, source="configured"),
     )
     return Recommender(
-        histories=rows,
-        profile_of=lambda *_: profile,
-        settings=DecisionSettings(),
-        store=store,
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=rows, profile_of=lambda *_: profile, settings=DecisionSettings(), store=store, timer=perf_counter
+        ),
         known_groups=known_groups,
         **parts,
     )

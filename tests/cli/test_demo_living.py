@@ -11,6 +11,7 @@ from cli.demo_living import CYCLE_SECONDS, SPEED, GoingOn, LivingGroup, live_on
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from replay.policies.lagcast import profile_of
 from replay.sampling import rows_of
 from replay.trace import Trace
@@ -38,11 +39,13 @@ def group(store: SqlDecisionStore) -> LivingGroup:
     past = rows_of(replace(contest, trace=evening).plant(), contest.names)
     histories = GoingOn(Rows(past))
     loop = Recommender(
-        histories=histories,
-        profile_of=lambda *_: profile_of(contest.world, contest.names),
-        settings=contest.settings,
-        store=store,
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=histories,
+            profile_of=lambda *_: profile_of(contest.world, contest.names),
+            settings=contest.settings,
+            store=store,
+            timer=perf_counter,
+        ),
         known_groups=KnownGroups(),
     )
     loop.run_once(now=evening.end_at)

@@ -20,7 +20,7 @@ def test_a_service_limits_the_time_of_forecasters(tmp_path: Path) -> None:
     settings = settings_of(state_dir=tmp_path)
     table = steady_hour(tmp_path / "features", ["orders"], end_at=datetime(2026, 1, 5, tzinfo=UTC))
     loop = recommender(FeatureTable(table), settings, open_store(settings))
-    assert loop.caller == TimeLimit(TIME_LIMIT_SECONDS)
+    assert loop.watched.caller == TimeLimit(TIME_LIMIT_SECONDS)
 
 
 def test_a_group_is_planned_with_what_the_cluster_shows_of_its_target(tmp_path: Path) -> None:
@@ -32,15 +32,15 @@ def test_a_group_is_planned_with_what_the_cluster_shows_of_its_target(tmp_path: 
     views = Views()
     views.show(pod(), hpas=(hpa(minReplicas=3),))
     loop = recommender(FeatureTable(table), settings, open_store(settings), workloads=Workloads(views))
-    profile, other = (loop.profile_of("c", group, ObservedGroup()) for group in ("orders", "billing"))
+    profile, other = (loop.watched.profile_of("c", group, ObservedGroup()) for group in ("orders", "billing"))
     assert profile is not None
     assert other is not None
     assert (profile.termination_grace_seconds, profile.min_replicas, profile.max_replicas) == (90.0, 3, 20)
     assert (other.termination_grace_seconds, other.min_replicas, other.max_replicas) == (30.0, 1, None)
-    workload = loop.workload_of("c", "orders")
+    workload = loop.watched.workload_of("c", "orders")
     assert workload is not None
     assert len(workload.starts) == 1
-    assert loop.workload_of("c", "billing") is None
+    assert loop.watched.workload_of("c", "billing") is None
 
 
 def test_costs_are_in_money_where_nodes_have_prices(tmp_path: Path) -> None:
@@ -53,13 +53,13 @@ def test_costs_are_in_money_where_nodes_have_prices(tmp_path: Path) -> None:
     views.show(pod(cpu="1"))
     workloads = Workloads(views, lambda: Prices({"node-0": 0.1}))
     loop = recommender(FeatureTable(table), settings, open_store(settings), workloads=workloads)
-    assert loop.settings_of is not None
-    orders, billing = (loop.settings_of("c", group) for group in ("orders", "billing"))
+    assert loop.watched.settings_of is not None
+    orders, billing = (loop.watched.settings_of("c", group) for group in ("orders", "billing"))
     assert orders.unit_of_cost == "USD"
     assert orders.price_per_replica_hour == pytest.approx(0.12)
     assert (billing.unit_of_cost, billing.price_per_replica_hour) == ("pod-hours", None)
-    assert loop.settings_of("c", "orders") == orders
+    assert loop.watched.settings_of("c", "orders") == orders
     set_price = settings.model_copy(update={"decision": DecisionSettings(price_per_replica_hour=0.5)})
     loop = recommender(FeatureTable(table), set_price, open_store(settings), workloads=workloads)
-    assert loop.settings_of is not None
-    assert loop.settings_of("c", "orders") == set_price.decision
+    assert loop.watched.settings_of is not None
+    assert loop.watched.settings_of("c", "orders") == set_price.decision

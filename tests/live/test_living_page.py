@@ -66,7 +66,7 @@ class Living:
         self._rows.append(
             replace(newest, interval_end_at=self._clock.now, produce_messages_per_second=rate, lag_messages=rate)
         )
-        self._loop.histories = Rows(self._rows)
+        self._loop.watched.histories = Rows(self._rows)
         self._loop.run_once(now=self._clock.now)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -12,10 +13,14 @@ from cost_model.physics.profile import Capacity, GroupProfile
 from forecasting.forecast import QUANTILES, Forecast
 from forecasting.history import GroupInterval, History, HistoryBuffer
 from forecasting.units import MessagesPerSecond, Partitions, Replicas, Seconds
+from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.context import DecisionContext, read_context
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.session import Session
+from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
+from tests.recommender.loop import RecordingPublisher, Rows
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -103,6 +108,36 @@ def context_fixture(
         read = read_context(history(4000.0), forecast([4000.0]), profile, DecisionSettings(), previous=None, now=NOW)
         assert isinstance(read, DecisionContext)
         return replace(read, **changes)  # type: ignore[arg-type]  # the fields' types are checked where tests name them
+
+    return make
+
+
+@pytest.fixture(name="now")
+def now_fixture() -> datetime:
+    """The instant at which `hour` ends."""
+    return NOW
+
+
+@pytest.fixture(name="hour")
+def hour_fixture() -> list[GroupInterval]:
+    """An hour of steady rows up to NOW."""
+    return [_row(NOW - timedelta(seconds=15 * back), 5000.0) for back in reversed(range(240))]
+
+
+@pytest.fixture(name="make_loop")
+def make_loop_fixture(profile: GroupProfile, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Recommender]:
+    """`make_loop(rows, publishers)`: a loop over rows that stores its decisions in a SQLite file of its own."""
+
+    def make(rows: Rows, publishers: Sequence[RecordingPublisher] = ()) -> Recommender:
+        store = SqlDecisionStore(f"sqlite:///{tmp_path_factory.mktemp('store') / 'decisions.sqlite'}")
+        watched = WatchedGroups(
+            histories=rows,
+            profile_of=lambda _cluster, group, _observed: None if group == "off" else replace(profile, group=group),
+            settings=DecisionSettings(),
+            store=store,
+            timer=perf_counter,
+        )
+        return Recommender(watched=watched, publishers=publishers)
 
     return make
 

@@ -24,6 +24,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.configuring.settings_group import GroupSettings
 from recommender.deciding.decision import DecisionSettings
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.recommender.loop import ReadInTurn
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -92,11 +93,13 @@ def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     nothing_set = GroupSettings()
     loop = Recommender(
-        histories=Fleet(arguments.groups),
-        profile_of=nothing_set.profile,
-        settings=DecisionSettings(),
-        store=SqlDecisionStore(sqlite_url(arguments.folder / "decisions.sqlite")),
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=Fleet(arguments.groups),
+            profile_of=nothing_set.profile,
+            settings=DecisionSettings(),
+            store=SqlDecisionStore(sqlite_url(arguments.folder / "decisions.sqlite")),
+            timer=perf_counter,
+        ),
         publishers=[],
     )
     cpu_seconds, kinds = [], Counter[str]()

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forecasting.history import GroupInterval
+from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.deciding.recommendation import Decision
 from recommender.ports import Condensed, UnavailableError
+from recommender.run import Recommender
 
 
 class ReadInTurn:
@@ -96,3 +98,9 @@ class RecordingPublisher:
             message = "the topic does not answer"
             raise UnavailableError(message)
         self.decisions.append(decision)
+
+
+def store_of(loop: Recommender) -> SqlDecisionStore:
+    """The store of a loop that keeps its decisions in SQLite."""
+    assert isinstance(loop.watched.store, SqlDecisionStore)
+    return loop.watched.store

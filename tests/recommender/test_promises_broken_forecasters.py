@@ -24,6 +24,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.session import Session
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.recommender.loop import ReadInTurn
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -208,11 +209,13 @@ def test_p8_the_other_groups_go_on(
     monkeypatch.setattr(BlendForecaster, "fit", fails_for_one)
     table = Table([each for group in ("first", "poisoned", "third") for each in rows(row, group=group)])
     recommender = Recommender(
-        histories=table,
-        profile_of=lambda cluster, group, _: replace(profile, cluster=cluster, group=group),
-        settings=DecisionSettings(),
-        store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=table,
+            profile_of=lambda cluster, group, _: replace(profile, cluster=cluster, group=group),
+            settings=DecisionSettings(),
+            store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
+            timer=perf_counter,
+        )
     )
     decisions = recommender.run_once(now=NOW)
     assert [decision.group for decision in decisions] == ["first", "poisoned", "third"]
@@ -239,11 +242,13 @@ def test_a_forecaster_that_goes_on_failing_is_logged_once(
         [*rows(row), *(row(NOW + timedelta(minutes=at), 9000.0, interval_seconds=60) for at in range(1, 182))]
     )
     recommender = Recommender(
-        histories=table,
-        profile_of=lambda *_: profile,
-        settings=DecisionSettings(),
-        store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=table,
+            profile_of=lambda *_: profile,
+            settings=DecisionSettings(),
+            store=SqlDecisionStore(f"sqlite:///{tmp_path / 'decisions.sqlite'}"),
+            timer=perf_counter,
+        )
     )
     # What is due is fitted when the cycle is over, and logged with the decision that follows.
     for minutes in (0, 1, 60, 120, 180, 181):

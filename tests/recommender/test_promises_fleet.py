@@ -19,6 +19,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.recommender.loop import ReadInTurn, RecordingPublisher
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -57,14 +58,16 @@ def test_p17_one_poisoned_group_of_a_thousand_is_refused_and_the_others_are_deci
     store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"))
     published = RecordingPublisher()
     loop = Recommender(
-        histories=OneHistoryForAll(minutes),
-        # One count is allowed, so that there is one plan to price: a decision takes milliseconds.
-        profile_of=lambda _cluster, group, _observed: replace(
-            profile, group=group, min_replicas=Replicas(8), max_replicas=Replicas(8)
+        watched=WatchedGroups(
+            histories=OneHistoryForAll(minutes),
+            # One count is allowed, so that there is one plan to price: a decision takes milliseconds.
+            profile_of=lambda _cluster, group, _observed: replace(
+                profile, group=group, min_replicas=Replicas(8), max_replicas=Replicas(8)
+            ),
+            settings=DecisionSettings(horizon_seconds=600, fallback_policy=False),
+            store=store,
+            timer=perf_counter,
         ),
-        settings=DecisionSettings(horizon_seconds=600, fallback_policy=False),
-        store=store,
-        timer=perf_counter,
         publishers=[published],
     )
     decisions = loop.run_once(now=NOW)

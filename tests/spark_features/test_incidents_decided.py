@@ -18,6 +18,7 @@ from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from spark_features.batch import build_features
 from spark_features.java import find_java
 from spark_features.session import spark_session
@@ -97,19 +98,21 @@ def decided_fixture(tmp_path_factory: pytest.TempPathFactory) -> Decided:
     build_features(spark, folder / "samples", folder / "features")
     table = FeatureTable(folder / "features")
     loop = Recommender(
-        histories=table,
-        profile_of=lambda cluster, group, observed: GroupProfile(
-            cluster=cluster,
-            group=group,
-            partitions=Partitions(observed.partitions),
-            capacity=Capacity(p20=CAPACITY, p50=CAPACITY, p90=CAPACITY, source="configured"),
-            protocol="cooperative",
-            client="java",
-            max_replicas=Replicas(PARTITIONS),
-        ),
-        settings=DecisionSettings(),
-        store=SqlDecisionStore(sqlite_url(folder / "decisions.sqlite")),
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=table,
+            profile_of=lambda cluster, group, observed: GroupProfile(
+                cluster=cluster,
+                group=group,
+                partitions=Partitions(observed.partitions),
+                capacity=Capacity(p20=CAPACITY, p50=CAPACITY, p90=CAPACITY, source="configured"),
+                protocol="cooperative",
+                client="java",
+                max_replicas=Replicas(PARTITIONS),
+            ),
+            settings=DecisionSettings(),
+            store=SqlDecisionStore(sqlite_url(folder / "decisions.sqlite")),
+            timer=perf_counter,
+        )
     )
     decisions: dict[str, dict[int, Decision]] = {}
     for minute in CYCLES:

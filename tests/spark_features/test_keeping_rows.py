@@ -13,7 +13,7 @@ from collector.sinks import write_samples
 from forecasting.columns import LEAST_KEPT_ROWS_DAYS
 from forecasting.fleet import HISTORY_DAYS
 from recommender.adapters.feature_table import FeatureTable
-from recommender.run import LOOK_BACK
+from recommender.watched_groups import LOOK_BACK
 from spark_features import batch
 from spark_features.batch import build_features
 from spark_features.stream import follow_features

@@ -13,6 +13,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Recommendation
 from recommender.known_groups import KnownGroups
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from tests.recommender.loop import ReadInTurn
 
 DECIDED_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -49,11 +50,9 @@ def decisions(group: str, *, cycles: int, known_groups: KnownGroups | None = Non
     """
     store = SqlDecisionStore("sqlite://")
     loop = Recommender(
-        histories=Days(group),
-        profile_of=_SETTINGS.profile,
-        settings=_DECISION,
-        store=store,
-        timer=perf_counter,
+        watched=WatchedGroups(
+            histories=Days(group), profile_of=_SETTINGS.profile, settings=_DECISION, store=store, timer=perf_counter
+        ),
         known_groups=KnownGroups() if known_groups is None else known_groups,
     )
     for before in reversed(range(cycles)):

@@ -20,7 +20,7 @@ from recommender.deciding.hold import Hold, HoldScope
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.following.kept_account import kept_since
 from recommender.ports import FORGOTTEN_AFTER, AccountPart, Group
-from recommender.run import OUTCOMES_KEPT_IN_MIND
+from recommender.watched_groups import OUTCOMES_KEPT_IN_MIND
 from tests.feature_folder import SCHEMA, add_rows
 from tests.fleet_of_kinds import BEGAN_AT, CONFIG, DECIDED, FIRST_AT, SECOND_AT, TEACHERS, rows_between
 

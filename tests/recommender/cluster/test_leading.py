@@ -26,6 +26,7 @@ from recommender.deciding.decision import DecisionSettings
 from recommender.deciding.recommendation import Decision, Recommendation
 from recommender.ports import AccountPart, Obstacle, Publisher, UnavailableError
 from recommender.run import Recommender, run_forever
+from recommender.watched_groups import WatchedGroups
 from tests.recommender.leases import TERMS, World, goes_on
 from tests.recommender.loop import RecordingPublisher, Rows
 
@@ -71,11 +72,13 @@ def replica(world: World, rows: Rows, profile: GroupProfile, tmp_path: Path) -> 
         fence = Fence(elector)
         store = SqlDecisionStore(sqlite_url(tmp_path / "decisions.sqlite"), may_write=fence.check)
         loop = Recommender(
-            histories=rows,
-            profile_of=lambda _cluster, group, _partitions: replace(profile, group=group),
-            settings=DecisionSettings(),
-            store=store,
-            timer=perf_counter,
+            watched=WatchedGroups(
+                histories=rows,
+                profile_of=lambda _cluster, group, _partitions: replace(profile, group=group),
+                settings=DecisionSettings(),
+                store=store,
+                timer=perf_counter,
+            ),
             publishers=[FencedPublisher(each, fence) for each in publishers],
         )
         made.append(Replica(identity, elector, fence, store, loop))
@@ -111,7 +114,7 @@ def test_a_recommender_that_stands_by_has_decided_once_before_it_leads(
         waiting.cycle(NOW + minute * MINUTE)
     assert waiting.loop._rehearsed
     assert len(rows.asked_since) == 1
-    assert waiting.loop._watched == {}
+    assert waiting.loop.watched._watched == {}
 
 
 def test_a_lead_that_is_lost_in_a_cycle_ends_the_cycle(
@@ -163,7 +166,7 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
         message = "the connection is gone"
         raise UnavailableError(message)
 
-    leader.loop.store = Saving(leader.store, away)  # type: ignore[assignment]  # the rest of the port is the store's
+    leader.loop.watched.store = Saving(leader.store, away)  # type: ignore[assignment]  # the rest of the port is the store's
     leader.cycle(NOW)
     assert [each.reason for each in received.decisions] == ["source_unreachable"]
 
@@ -171,7 +174,7 @@ def test_while_the_store_fails_a_leader_refuses_and_one_that_has_lost_its_lead_s
         world.now += TERMS.lease_seconds
         away(decided)
 
-    leader.loop.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
+    leader.loop.watched.store = Saving(leader.store, frozen)  # type: ignore[assignment]  # as above
     leader.cycle(NOW + MINUTE)
     assert len(received.decisions) == 1
 
@@ -193,7 +196,7 @@ class Shared:
 def cut_off(replica: Replica) -> Shared:
     """Its store, which does not answer from now on."""
     shared = Shared(replica.store, away=True)
-    replica.loop.store = shared  # type: ignore[assignment]  # the port is the store's
+    replica.loop.watched.store = shared  # type: ignore[assignment]  # the port is the store's
     return shared
 
 
@@ -321,7 +324,7 @@ def test_p5_two_hundred_leaders_killed_while_they_publish_leave_one_history(
             real(decided)
 
         # The moment between the decision and its storing has no publisher of its own.
-        made.loop.store = Saving(made.store, save_all)  # type: ignore[assignment]  # the rest of the port is the store's
+        made.loop.watched.store = Saving(made.store, save_all)  # type: ignore[assignment]  # the rest of the port is the store's
         killers[id(made)] = (before, between, after)
         return made
 
