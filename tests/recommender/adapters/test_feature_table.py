@@ -136,6 +136,51 @@ def test_groups_in_turn_get_what_each_gets_alone(
     assert list(table.intervals_in_turn(names, since=since, until=until)) == alone
 
 
+@pytest.mark.parametrize("values_at_once", [1, 100, 10_000])
+def test_rows_are_the_same_however_many_columns_of_them_are_decoded_at_once(
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values_at_once: int
+) -> None:
+    """In each of several row groups, of which some have no wanted rows; a column that an older file lacks is null."""
+    rows = [row(_at(15 * step), float(step), group=group) for group in ("a", "b") for step in range(1, 9)]
+    _write(tmp_path, rows)
+    (file,) = tmp_path.rglob("*.parquet")
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["clients"]), file, row_group_size=3)
+    monkeypatch.setattr("recommender.adapters.feature_table._VALUES_AT_ONCE", values_at_once)
+    found = FeatureTable(tmp_path).intervals("c", "a", since=_at(30), until=_at(105))
+    assert found == rows[2:7]
+
+
+def test_of_a_large_row_group_of_which_few_rows_are_wanted_few_columns_are_in_memory_at_once(
+    row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest rows of all groups, once the parts of an hour are merged: the rows of the hour are 10 MB."""
+    groups, steps = 200, 240
+    (at, group) = (np.tile(np.arange(steps), groups), np.repeat(np.arange(groups), steps))
+    rows = _table_of([row(_at(0), 1.0)]).take(np.zeros(groups * steps, dtype=np.int64))
+    for name, values in (
+        ("interval_end_at", pa.array((1_000_000 * (_START_AT.timestamp() + 15 * (at + 1))).astype(np.int64))),
+        ("group", pa.array([f"group-{number:03d}" for number in group])),
+        ("produce_messages_per_second", pa.array(np.random.default_rng(0).normal(size=groups * steps))),
+    ):
+        field = rows.schema.field(name)
+        rows = rows.set_column(rows.schema.get_field_index(name), field, values.cast(field.type))
+    _write(tmp_path, [row(_at(15), 1.0)])
+    (file,) = tmp_path.rglob("*.parquet")
+    pq.write_table(rows, file)
+    monkeypatch.setattr("recommender.adapters.feature_table._VALUES_AT_ONCE", 4 * groups * steps)
+    names = [("c", f"group-{number:03d}") for number in range(groups)]
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        since, until = _at(15 * (steps - 1)), _at(15 * steps)
+        found = list(FeatureTable(tmp_path).intervals_in_turn(names, since=since, until=until))
+    finally:
+        pa.set_memory_pool(before)
+    assert [len(of_group) for _, of_group in found] == [1] * groups
+    assert pool.max_memory() < rows.nbytes / 2
+
+
 def test_of_groups_that_are_read_together_few_rows_are_objects_at_once(
     row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
