@@ -204,23 +204,11 @@ def _judge(load: "Trace", contest: "Contest", kept: "Kept", features: Path, *, t
 
 def _decide(contest: "Contest", kept: "Kept", features: Path, *, talk: Talk, at: datetime) -> Decided:
     """The decision as of `at`; it is stored where the REST service reads it."""
-    from cli.demo_living import GoingOn
+    from cli.demo_living import GoingOn, loop_over
     from recommender.adapters.feature_table import FeatureTable
-    from recommender.run import Recommender
-    from recommender.watched_groups import WatchedGroups
-    from replay.policies.lagcast import profile_of
 
     histories = GoingOn(FeatureTable(features))
-    loop = Recommender(
-        watched=WatchedGroups(
-            histories=histories,
-            profile_of=lambda *_: profile_of(contest.world, contest.names),
-            settings=contest.settings,
-            store=kept.store,
-            timer=time.perf_counter,
-        ),
-        known_groups=kept.known_groups,
-    )
+    loop = loop_over(histories, contest, store=kept.store, known_groups=kept.known_groups)
     with talk.stage("decision", "the recommendation as of the end of the data so far") as stage:
         (decision,) = loop.run_once(now=at)
         stage.note = f"for {decision.group} at {at:%Y-%m-%d %H:%M} UTC"

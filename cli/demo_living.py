@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.history import GroupInterval
 from recommender.deciding.recommendation import due_replicas
-from recommender.ports import Condensed, Histories
+from recommender.known_groups import KnownGroups
+from recommender.ports import Condensed, Histories, LoopStore
 from recommender.run import Recommender
+from recommender.watched_groups import WatchedGroups
 from replay.contest import Contest
 from replay.plant.plant import Plant
+from replay.policies.lagcast import profile_of
 from replay.sampling import Rows
 from replay.workload import orders_workload
 
@@ -26,6 +29,20 @@ CYCLE_SECONDS = 60
 _ROW = timedelta(seconds=BASE_INTERVAL_SECONDS)
 # Longer than anybody looks on: four hours.
 _DAYS = 10
+
+
+def loop_over(
+    histories: Histories, contest: Contest, *, store: LoopStore, known_groups: KnownGroups | None = None
+) -> Recommender:
+    """The loop that decides on the demo's group, which is the contest's."""
+    watched = WatchedGroups(
+        histories=histories,
+        profile_of=lambda *_: profile_of(contest.world, contest.names),
+        settings=contest.settings,
+        store=store,
+        timer=time.perf_counter,
+    )
+    return Recommender(watched=watched, known_groups=KnownGroups() if known_groups is None else known_groups)
 
 
 class GoingOn:

@@ -11,19 +11,15 @@ import logging
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import structlog
 
 from api.app import create_app
 from api.keys import group_key
 from cli.demo import contest_of
-from cli.demo_living import GoingOn, LivingGroup
+from cli.demo_living import GoingOn, LivingGroup, loop_over
 from recommender.adapters.store_sql import SqlDecisionStore, sqlite_url
 from recommender.known_groups import KnownGroups
-from recommender.run import Recommender
-from recommender.watched_groups import WatchedGroups
-from replay.policies.lagcast import profile_of
 from replay.sampling import rows_of
 from tests.live.harness.browser import Watched, fetched_browser, running_browser, served_pages
 from tests.recommender.loop import Rows
@@ -46,16 +42,7 @@ def draw(store: SqlDecisionStore) -> None:
     load, contest = contest_of(days=DAYS, seed=7)
     known_groups = KnownGroups()
     histories = GoingOn(Rows(rows_of(replace(contest, trace=load).plant(), contest.names)))
-    loop = Recommender(
-        watched=WatchedGroups(
-            histories=histories,
-            profile_of=lambda *_: profile_of(contest.world, contest.names),
-            settings=contest.settings,
-            store=store,
-            timer=perf_counter,
-        ),
-        known_groups=known_groups,
-    )
+    loop = loop_over(histories, contest, store=store, known_groups=known_groups)
     loop.run_once(now=load.end_at)
     group = LivingGroup(contest, histories, loop, start_at=load.end_at)
     for _ in range(CYCLES):

@@ -2,17 +2,12 @@
 
 from dataclasses import replace
 from threading import Event
-from time import perf_counter
 
 import pytest
 
 from cli.demo import contest_of
-from cli.demo_living import CYCLE_SECONDS, SPEED, GoingOn, LivingGroup, live_on
+from cli.demo_living import CYCLE_SECONDS, SPEED, GoingOn, LivingGroup, live_on, loop_over
 from recommender.adapters.store_sql import SqlDecisionStore
-from recommender.known_groups import KnownGroups
-from recommender.run import Recommender
-from recommender.watched_groups import WatchedGroups
-from replay.policies.lagcast import profile_of
 from replay.sampling import rows_of
 from replay.trace import Trace
 from tests.recommender.loop import Rows
@@ -38,16 +33,7 @@ def group(store: SqlDecisionStore) -> LivingGroup:
     )
     past = rows_of(replace(contest, trace=evening).plant(), contest.names)
     histories = GoingOn(Rows(past))
-    loop = Recommender(
-        watched=WatchedGroups(
-            histories=histories,
-            profile_of=lambda *_: profile_of(contest.world, contest.names),
-            settings=contest.settings,
-            store=store,
-            timer=perf_counter,
-        ),
-        known_groups=KnownGroups(),
-    )
+    loop = loop_over(histories, contest, store=store)
     loop.run_once(now=evening.end_at)
     return LivingGroup(contest, histories, loop, start_at=evening.end_at)
 
