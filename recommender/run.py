@@ -113,7 +113,7 @@ class Recommender:
             obstacles = self._obstacles()
             groups = self._groups(obstacles, now=now)
             self._forget_all_but(groups)
-            opened = self._opened(groups, obstacles, now=now)
+            opened = self._open_new(groups, obstacles, now=now)
             self.watched.share_lessons()
         decisions: list[Decision] = []
         for begin in range(0, len(groups), STORED_AT_ONCE):
@@ -196,10 +196,10 @@ class Recommender:
             self.watched.borders.passed("step", "histories")
         return sorted(group for group in {*found, *obstacles} if self.owns(*group))
 
-    def _opened(self, groups: Sequence[Group], obstacles: Collection[Group], *, now: datetime) -> Opened:
-        """The cycle's beginning for each group that can be read; in an outage that is none."""
+    def _open_new(self, groups: Sequence[Group], obstacles: Collection[Group], *, now: datetime) -> Opened:
+        """Open what is new of the groups that can be read; in an outage that is none."""
         readable = [group for group in groups if group not in obstacles] if self._outage is None else []
-        return self.watched.opened(readable, rest_seconds=self._rest_seconds, now=now)
+        return self.watched.open_new(readable, rest_seconds=self._rest_seconds, now=now)
 
     def _standing(
         self,

@@ -173,7 +173,7 @@ class WatchedGroups:
         """True if it was tried to open the group, in this cycle or before."""
         return group in self._tried_at
 
-    def opened(self, groups: Sequence[Group], *, rest_seconds: float, now: datetime) -> Opened:
+    def open_new(self, groups: Sequence[Group], *, rest_seconds: float, now: datetime) -> Opened:
         """Open those of these groups that are new, before a cycle whose rest takes about `rest_seconds`.
 
         That is before the first decision of the cycle, which the lessons of all groups may change.
