@@ -103,10 +103,9 @@ def _asked(
 
 def fleet_work(settings: "Settings", *, holds: "tuple[Hold, ...]", now: datetime) -> "FleetWork":
     """What workers do for each group; the place of the store, which may hold a password, stays here."""
-    from recommender.adapters.feature_table import condensed, rows_of
     from recommender.adapters.fleet import GroupWork
 
-    return GroupWork(_Loop(settings.model_copy(update={"store_url": ""})), rows_of, condensed, holds, now)
+    return GroupWork(_Loop(settings.model_copy(update={"store_url": ""})), holds, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from forecasting.columns import BASE_INTERVAL_SECONDS
 from forecasting.units import FloatArray, IntArray
-from recommender.adapters.feature_table import SCHEMA
+from recommender.adapters.arrow_rows import SCHEMA
 
 
 def base_rows(

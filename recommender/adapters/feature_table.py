@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
-from sys import intern
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,16 +21,9 @@ import pyarrow.dataset as ds  # type: ignore[import-untyped]  # as above
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 from numpy.typing import NDArray
 
-from forecasting.columns import BASE_INTERVAL_SECONDS, GROUP_INTERVALS, Kind
-from forecasting.history import (
-    MINUTE_SECONDS,
-    GroupInterval,
-    IntervalArrays,
-    Minutes,
-    intervals_from_columns,
-    minutes_of,
-)
-from forecasting.units import FloatArray
+from forecasting.columns import BASE_INTERVAL_SECONDS
+from forecasting.history import GroupInterval
+from recommender.adapters.arrow_rows import COLUMNS, COLUMNS_OF_MINUTES, SCHEMA, Condensing, instant_of, rows_of
 from recommender.borders import Borders
 from recommender.instants import MOST_AHEAD
 from recommender.ports import Condensed, MalformedError
@@ -42,36 +34,11 @@ MANIFEST = "manifest.json"
 
 Answer = TypeVar("Answer")
 
-_TYPES: dict[Kind, pa.DataType] = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
-SCHEMA = pa.schema([pa.field(column.name, _TYPES[column.kind]) for column in GROUP_INTERVALS])
-_NAMES = tuple(SCHEMA.names)
 _NEWEST = pa.schema([SCHEMA.field(name) for name in ("cluster", "group", "interval_end_at")])
-# Columns by which a row tells what the group is, or that it changed size.
-_TOLD = (
-    *("partitions", "members", "in_rebalance", "group_protocol", "group_assignor", "static_members", "clients"),
-    *("streams", "commit_interval_seconds", "session_timeout_seconds", "rebalance_timeout_seconds"),
-    "consumer_heartbeat_seconds",
-)
-# Nobody reads these of rows that become minutes.
-_UNREAD_OF_MINUTES = (
-    "lag_seconds",
-    "worst_lag_seconds",
-    "worst_partition",
-    "partition_skew_ratio",
-    "busiest_partition",
-)
-_NAMES_OF_MINUTES = tuple(name for name in _NAMES if name not in _UNREAD_OF_MINUTES)
+_INSTANT = SCHEMA.field("interval_end_at").type
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
-_MINUTE_US = MINUTE_SECONDS * 1_000_000
 # A new group has a row of the longest intervals, an hour, after two hours at most.
 _NEW_GROUP = timedelta(hours=2)
 # A group without a row for so long before the newest row of any group is gone, and is asked for no more.
@@ -165,7 +132,7 @@ class FeatureTable:
             return [part for part in of_length(parts) if part.day_begins_at + _DAY > since]
 
         ends = _newest_of_each(self._read(may_hold, self._newest_ends_in))
-        return ends.filter(pc.field("interval_end_at") > pa.scalar(since, _TYPES["timestamp"]))
+        return ends.filter(pc.field("interval_end_at") > pa.scalar(since, _INSTANT))
 
     def _newest_ends_in(self, dataset: ds.Dataset) -> pa.Table:
         """Cluster, group and the end of their newest row, of each file: a file that never changes is read once."""
@@ -223,10 +190,10 @@ class FeatureTable:
         days = _days_back(since=since, until=until)
         for place in range(0, len(groups), _GROUPS_AT_ONCE):
             names = groups[place : place + _GROUPS_AT_ONCE]
-            pasts = [_Condensing(newest) for _ in names]
+            pasts = [Condensing(newest) for _ in names]
             for begins_at, ends_at in days:
                 is_of_minutes = all(past.is_cut_before(ends_at) for past in pasts)
-                columns = _NAMES_OF_MINUTES if is_of_minutes else _NAMES
+                columns = COLUMNS_OF_MINUTES if is_of_minutes else COLUMNS
                 table = self._of_groups(names, since=begins_at, until=ends_at, columns=columns)
                 order, bounds = _by_group(table, names)
                 ordered = table.take(order[: bounds[-1]])
@@ -244,7 +211,7 @@ class FeatureTable:
         return (groups[begin : begin + at_once] for begin in range(0, len(groups), at_once))
 
     def _of_groups(
-        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime, columns: Sequence[str] = _NAMES
+        self, groups: Sequence[tuple[str, str]], *, since: datetime, until: datetime, columns: Sequence[str] = COLUMNS
     ) -> pa.Table:
         """Base rows in order of time, perhaps with those of groups of the same names in other clusters."""
         wanted = pc.field("group").isin(sorted({group for _, group in groups}))
@@ -259,7 +226,7 @@ class FeatureTable:
         interval_seconds: int,
         since: datetime | None,
         until: datetime | None,
-        columns: Sequence[str] = _NAMES,
+        columns: Sequence[str] = COLUMNS,
     ) -> pa.Table:
         """The wanted rows in the order of their ends."""
         lately, may_hold = _within(since=since, until=until, interval_seconds=interval_seconds)
@@ -276,7 +243,7 @@ class FeatureTable:
         if until is None or newest is None or newest <= until:
             return newest
         # A group of a wrong clock may have rows before it, too.
-        no_later = pc.field("interval_end_at") <= pa.scalar(until, _TYPES["timestamp"])
+        no_later = pc.field("interval_end_at") <= pa.scalar(until, _INSTANT)
         return _newest(self._table(may_hold, columns=("interval_end_at",), wanted=no_later))
 
     def ahead(self, now: datetime) -> dict[tuple[str, str], datetime]:
@@ -284,7 +251,7 @@ class FeatureTable:
         found = self._lately_seen(_of_base, since=now + MOST_AHEAD)
         names = zip(found["cluster"].to_pylist(), found["group"].to_pylist(), strict=True)
         ends_us = found["interval_end_at"].cast(pa.int64()).to_pylist()
-        return {name: _instant(end_us) for name, end_us in zip(names, ends_us, strict=True)}
+        return {name: instant_of(end_us) for name, end_us in zip(names, ends_us, strict=True)}
 
     def _table(
         self,
@@ -349,9 +316,9 @@ def _within(
     """The condition on rows that end after `since`, up to `until`, or None; and the parts that may hold some."""
     ends, wanted = pc.field("interval_end_at"), None
     if since is not None:
-        wanted = ends > pa.scalar(since, _TYPES["timestamp"])
+        wanted = ends > pa.scalar(since, _INSTANT)
     if until is not None:
-        no_later = ends <= pa.scalar(until, _TYPES["timestamp"])
+        no_later = ends <= pa.scalar(until, _INSTANT)
         wanted = no_later if wanted is None else wanted & no_later
 
     def may_hold(parts: Sequence[_Part]) -> list[_Part]:
@@ -383,7 +350,7 @@ def _newest_of_each(ends: pa.Table) -> pa.Table:
 
 def _newest(ends: pa.Table) -> datetime | None:
     newest = pc.max(ends["interval_end_at"])
-    return _instant(newest.cast(pa.int64()).as_py()) if newest.is_valid else None
+    return instant_of(newest.cast(pa.int64()).as_py()) if newest.is_valid else None
 
 
 def _table_from(files: ds.Dataset, *, columns: list[str], wanted: Any) -> pa.Table:  # noqa: ANN401  # as above
@@ -480,53 +447,6 @@ def _files(folder: Path) -> list[str]:
     return files
 
 
-def condensed(table: pa.Table, *, newest: timedelta) -> Condensed:
-    """A group's past from base rows in order of time, cut at the last whole minute so long before the newest one."""
-    past = _Condensing(newest)
-    past.take(table)
-    return past.whole()
-
-
-class _Condensing:
-    """A group's past that is condensed while it is read, from its newest rows backwards."""
-
-    def __init__(self, newest: timedelta) -> None:
-        self._newest_us = newest // _MICROSECOND
-        self._cut_us: int | None = None
-        self._rows: list[pa.Table] = []
-        self._minutes: list[Minutes] = []
-        self._telling: list[pa.Table] = []
-
-    def is_cut_before(self, instant: datetime) -> bool:
-        """True if of all rows that end before this instant only minutes are kept."""
-        return self._cut_us is not None and _instant(self._cut_us) >= instant
-
-    def take(self, table: pa.Table) -> None:
-        """Take rows in order of time, of whole minutes and before all that were taken."""
-        if not table.num_rows:
-            return
-        ends_us = table["interval_end_at"].cast(pa.int64()).to_numpy()
-        if self._cut_us is None:
-            self._cut_us = (int(ends_us[-1]) - self._newest_us) // _MINUTE_US * _MINUTE_US
-        older = table.slice(0, int(np.searchsorted(ends_us, self._cut_us, side="right")))
-        if older.num_rows < table.num_rows:
-            self._rows.insert(0, table.slice(older.num_rows))
-        if older.num_rows:
-            self._minutes.insert(0, minutes_of(_arrays_of(older)))
-            self._telling.insert(0, older.filter(pa.array(_tells(older))))
-
-    def whole(self) -> Condensed:
-        """All that was taken."""
-        rows = rows_of(pa.concat_tables(self._rows)) if self._rows else []
-        if not self._minutes:
-            return Condensed(None, (), rows)
-        ends, values = zip(*self._minutes, strict=True)
-        minutes = Minutes(np.concatenate(ends), np.concatenate(values, axis=1))
-        # Of those before the cut fewer columns were read.
-        telling = pa.concat_tables(self._telling, promote_options="default")
-        return Condensed(minutes, rows_of(telling), rows)
-
-
 def _days_back(*, since: datetime, until: datetime) -> list[tuple[datetime, datetime]]:
     """The days of the table between two instants, the newest first, each as the instants it lies between."""
     days: list[tuple[datetime, datetime]] = []
@@ -535,29 +455,6 @@ def _days_back(*, since: datetime, until: datetime) -> list[tuple[datetime, date
         days.append((begins_at, until))
         until = begins_at
     return days
-
-
-def _arrays_of(table: pa.Table) -> IntervalArrays:
-    """The columns of which minutes are made."""
-
-    def numbers(name: str) -> FloatArray:
-        values: FloatArray = table[name].cast(pa.float64()).to_numpy()
-        return values
-
-    return IntervalArrays(
-        ends_us=table["interval_end_at"].cast(pa.int64()).to_numpy(),
-        in_rebalance=table["in_rebalance"].cast(pa.int8()).cast(pa.float64()).to_numpy(),
-        **{name: numbers(name) for name in IntervalArrays._fields if name not in ("ends_us", "in_rebalance")},
-    )
-
-
-def _tells(table: pa.Table) -> NDArray[np.bool_]:
-    """(rows,): True where a row tells of its group what the row before it did not: `observed_in` needs no others."""
-    tells = np.zeros(table.num_rows, dtype=np.bool_)
-    tells[0] = True
-    for name in _TOLD:
-        tells[1:] |= np.diff(_encoded(table[name]).indices.to_numpy()) != 0
-    return tells
 
 
 def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Sequence[int]]:
@@ -570,31 +467,3 @@ def _by_group(table: pa.Table, groups: Sequence[tuple[str, str]]) -> tuple[NDArr
     place_of_row = places.fill_null(len(groups)).to_numpy()
     order = np.argsort(place_of_row, kind="stable")
     return order, np.searchsorted(place_of_row[order], np.arange(len(groups) + 1)).tolist()
-
-
-def rows_of(table: pa.Table) -> list[GroupInterval]:
-    """Row objects from whole columns, in their order; of columns that were not read nothing is known."""
-    read = set(table.column_names)
-    columns = {name: _values(table[name]) if name in read else [None] * table.num_rows for name in _NAMES}
-    columns["interval_end_at"] = [_instant(us) for us in table["interval_end_at"].cast(pa.int64()).to_pylist()]
-    return intervals_from_columns(columns)
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column, of which equal strings are one object: a row has nine, of 60 B each."""
-    if not pa.types.is_string(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    encoded = _encoded(column)
-    known = [None if each is None else intern(each) for each in encoded.dictionary.to_pylist()]
-    return [known[place] for place in encoded.indices.to_numpy().tolist()]
-
-
-def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """The values as places among those that differ, of which null is one."""
-    values = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    return pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-
-
-def _instant(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)

@@ -21,6 +21,7 @@ from cost_model.physics.pooling import pooled_by_kind
 from cost_model.physics.similar import GroupKind, SimilarGroups
 from forecasting.columns import FLEET_STATE
 from forecasting.history import GroupInterval
+from recommender.adapters.arrow_rows import condensed, rows_of
 from recommender.adapters.documents import (
     from_document,
     from_outcome_document,
@@ -52,17 +53,6 @@ DECISIONS, KEPT = "decisions", "kept"
 _GROUP, _ADVICE, _MOVE, _ACCOUNT = "group", "advice", "move", "account"
 _AT = pa.timestamp("us", tz="UTC")
 _SCHEMA = pa.schema([(column.name, _AT if column.kind == "timestamp" else pa.string()) for column in FLEET_STATE])
-
-RowsOf = Callable[[pa.Table], Sequence[GroupInterval]]
-
-
-class CondensedOf(Protocol):
-    """A past of which only the newest rows become objects; the table is in order of time."""
-
-    def __call__(self, table: pa.Table, /, *, newest: timedelta) -> Condensed:
-        """Make it."""
-        ...
-
 
 # What each kind of group begins from.
 Prior = Mapping[GroupKind, SimilarGroups | None]
@@ -200,9 +190,8 @@ class KeptGroup:
 class _OneGroup:
     """The histories of one group alone; its rows are made when they are read, so that their errors are the group's."""
 
-    def __init__(self, group: Group, rows: pa.Table | None, rows_of: RowsOf, condensed: CondensedOf) -> None:
+    def __init__(self, group: Group, rows: pa.Table | None) -> None:
         self._group, self._rows = group, rows
-        self._rows_of, self._condensed = rows_of, condensed
 
     def groups(self, *, now: datetime) -> tuple[Group, ...]:  # noqa: ARG002  # it is not gone
         return (self._group,)
@@ -216,7 +205,7 @@ class _OneGroup:
         until: datetime | None = None,
     ) -> list[GroupInterval]:
         rows = self._between(since, until)
-        return [] if rows is None else list(self._rows_of(rows))
+        return [] if rows is None else rows_of(rows)
 
     def intervals_in_turn(
         self, groups: Sequence[Group], *, since: datetime, until: datetime
@@ -228,7 +217,7 @@ class _OneGroup:
     ) -> Iterator[Sequence[tuple[Group, Condensed]]]:
         rows = self._between(since, until)
         for each in groups:
-            past = Condensed(None, (), ()) if rows is None else self._condensed(rows, newest=newest)
+            past = Condensed(None, (), ()) if rows is None else condensed(rows, newest=newest)
             yield [(each, past)]
 
     def _between(self, since: datetime | None, until: datetime | None) -> pa.Table | None:
@@ -257,8 +246,6 @@ class GroupWork(NamedTuple):
     """What workers of one run do for each group, decided at `now`. It is sent to them, with its settings."""
 
     make: MakeRecommender
-    rows_of: RowsOf
-    condensed: CondensedOf
     holds: tuple[Hold, ...]
     now: datetime
 
@@ -273,7 +260,7 @@ class GroupWork(NamedTuple):
         store = KeptGroup(group, kept, holds=self.holds, lost=lost)
         if not is_listed:
             return None, pickle.dumps(_Opened(group, store, is_listed, None, None))
-        loop = self.make(_OneGroup(group, rows, self.rows_of, self.condensed), store, pooling=pooled_by_kind)
+        loop = self.make(_OneGroup(group, rows), store, pooling=pooled_by_kind)
         try:
             watched = loop.watched.open(group, now=self.now)
         except Exception:  # noqa: BLE001  # the loop meets it again, and makes it the refusal of this group
@@ -288,7 +275,7 @@ class GroupWork(NamedTuple):
         group, store, is_listed, watched, decision = pickle.loads(opened)  # noqa: S301  # of this run
         if watched is not None:
             similar: Prior = pickle.loads(prior)  # noqa: S301  # as above
-            loop = self.make(_OneGroup(group, None, self.rows_of, self.condensed), store, pooling=lambda _: similar)
+            loop = self.make(_OneGroup(group, None), store, pooling=lambda _: similar)
             loop.watched.resume(group, watched)
             (decision,) = loop.run_once(now=self.now)
         return store.rows(decision, now=self.now, is_listed=is_listed)
@@ -296,8 +283,8 @@ class GroupWork(NamedTuple):
     def refuse_group(self, group: Group, kept: pa.Table, *, deaths: int) -> pa.Table:
         """The refusal of a group at which so many workers have died; its rows are not looked at, and `kept` stays."""
         store = KeptGroup(group, kept, holds=self.holds, lost=None)
-        nothing = _OneGroup(group, None, self.rows_of, self.condensed)
-        loop = self.make(nothing, store, pooling=pooled_by_kind, obstacles=lambda: {group: worker_died(deaths)})
+        obstacles = {group: worker_died(deaths)}
+        loop = self.make(_OneGroup(group, None), store, pooling=pooled_by_kind, obstacles=lambda: obstacles)
         (decision,) = loop.run_once(now=self.now)
         return store.rows(decision, now=self.now, is_listed=True)
 

@@ -12,8 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from forecasting.history import GroupInterval
+from recommender.adapters.arrow_rows import SCHEMA, condensed
 from recommender.adapters.documents import to_document
-from recommender.adapters.feature_table import SCHEMA, condensed
 from recommender.adapters.store_sql import SqlDecisionStore
 from recommender.borders import Borders
 from recommender.deciding.recommendation import Recommendation

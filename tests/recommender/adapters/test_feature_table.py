@@ -22,7 +22,8 @@ from cost_model.physics.pods import changes_in
 from forecasting.columns import GROUP_INTERVALS
 from forecasting.history import GroupInterval, Minutes, intervals_from_columns
 from recommender.adapters import feature_table
-from recommender.adapters.feature_table import FeatureTable, FeatureTableError, condensed
+from recommender.adapters.arrow_rows import condensed
+from recommender.adapters.feature_table import FeatureTable, FeatureTableError
 from recommender.borders import Borders, Unit
 from recommender.ports import AdapterError
 
@@ -210,7 +211,7 @@ def test_of_groups_that_are_read_together_few_rows_are_objects_at_once(
         made.append(len(columns["group"]))
         return whole(columns)
 
-    monkeypatch.setattr("recommender.adapters.feature_table.intervals_from_columns", counting)
+    monkeypatch.setattr("recommender.adapters.arrow_rows.intervals_from_columns", counting)
     in_turn = FeatureTable(tmp_path).intervals_in_turn(names, since=_at(0), until=_at(3600))
     assert [len(rows) for _, rows in in_turn] == [240] * 50
     assert made == [480] * 25
