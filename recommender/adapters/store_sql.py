@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from forecasting.refusal import Refusal
+from recommender.adapters.database import Database
 from recommender.adapters.documents import (
     from_document,
     from_outcome_document,
@@ -33,9 +29,7 @@ from recommender.ports import (
     Group,
     MalformedError,
     Place,
-    RejectedError,
     Standing,
-    UnavailableError,
     changes_of,
     decision_id,
     dedup_key,
@@ -43,19 +37,6 @@ from recommender.ports import (
     standing_of,
     thinned_until,
 )
-
-# A writer waits for another one; a commit takes milliseconds, so that half a minute means a hang.
-LOCK_TIMEOUT_SECONDS = 30
-# A database that is away is told within a cycle: to connect takes milliseconds, and so does an answer of the network.
-_CONNECT_TIMEOUT_SECONDS = 5
-_SILENCE_SECONDS = 10
-# Connections of one store at most: those who wait longer for one than this are told so.
-_CONNECTIONS = 5
-_CONNECTION_TIMEOUT_SECONDS = 5.0
-_MIGRATED_WITHIN_SECONDS = 3600.0
-# A process that is frozen in a transaction keeps its locks; PostgreSQL releases them after this time, which is no
-# longer than the time between the end of one recommender's lead and the beginning of another's.
-_ABANDONED_AFTER_SECONDS = 5
 
 _TABLE = sa.table(
     "decisions",
@@ -139,14 +120,11 @@ class SqlDecisionStore:
         """Open the database at `url`, creating missing tables. Errors: UnavailableError, RejectedError."""
         self._may_write = may_write
         self._borders = Borders() if borders is None else borders
-        self._engine = _engine(url)
-        self._name = self._engine.url.render_as_string(hide_password=True)
-        with self._translated_errors("open"), self._engine.connect() as connection:
-            _migrate(connection)
+        self._database = Database(url)
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self._database.close()
 
     def save(self, decision: Decision, account: Sequence[AccountPart] = ()) -> None:
         """Keep `decision` unless one with its id is kept; and what has changed of the account that it was made from."""
@@ -251,7 +229,7 @@ class SqlDecisionStore:
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Every (cluster, group) that a decision was made for, sorted."""
         names = sa.select(_COLUMNS.cluster, _COLUMNS.group).where(_COLUMNS.newest)
-        with self._translated_errors("read"), self._engine.connect() as connection:
+        with self._database.reading() as connection:
             found = connection.execute(names.order_by(_COLUMNS.cluster, _COLUMNS.group))
             return tuple((str(row[0]), str(row[1])) for row in found)
 
@@ -327,7 +305,7 @@ class SqlDecisionStore:
             .group_by(_COLUMNS.cluster, _COLUMNS.group, *hours)
             .having(sa.func.count() > 1)
         )
-        with self._translated_errors("read"), self._engine.connect() as connection:
+        with self._database.reading() as connection:
             found = connection.execute(crowded).all()
         return gone + sum(self._thin_hour(row.cluster, row.group, row.first) for row in found)
 
@@ -361,7 +339,7 @@ class SqlDecisionStore:
         page = sa.select(_MOVES.document).where(_MOVES.cluster == cluster, _MOVES.group == group)
         if before is not None:
             page = page.where(_MOVES.graded_at < _utc(before))
-        with self._translated_errors("read"), self._engine.connect() as connection:
+        with self._database.reading() as connection:
             documents = connection.scalars(page.order_by(_MOVES.graded_at.desc()).limit(limit)).all()
         outcomes: list[GradedMove] = []
         for document in documents:
@@ -385,7 +363,7 @@ class SqlDecisionStore:
     def holds(self, *, now: datetime) -> tuple[Hold, ...]:
         """The holds in force, oldest first."""
         standing = sa.select(_HOLDS).where(_HOLDS.c.until.is_(None) | (_HOLDS.c.until > _utc(now)))
-        with self._translated_errors("read"), self._engine.connect() as connection:
+        with self._database.reading() as connection:
             found = connection.execute(
                 standing.order_by(_HOLDS.c.placed_at, *(_HOLDS.c[name] for name in _SCOPE))
             ).all()
@@ -394,13 +372,13 @@ class SqlDecisionStore:
     @contextmanager
     def _writing(self, action: str) -> Iterator[sa.Connection]:
         """A transaction that is committed at the end of the block, if this process may write then."""
-        with self._translated_errors(action), self._engine.begin() as connection:
+        with self._database.writing(action) as connection:
             yield connection
             self._may_write()
 
     def _insert(self, table: sa.TableClause) -> postgresql.Insert | sqlite.Insert:
         # What a conflict does is written alike in both databases, but not part of standard SQL: each has its own class.
-        return (postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert)(table)
+        return (postgresql.insert if self._database.engine.dialect.name == "postgresql" else sqlite.insert)(table)
 
     def _insert_unless_kept(self, table: sa.TableClause, key: list[str]) -> postgresql.Insert | sqlite.Insert:
         return self._insert(table).on_conflict_do_nothing(index_elements=key)
@@ -413,7 +391,7 @@ class SqlDecisionStore:
         return tuple(self._decision_of(row) for row in self._rows(query))
 
     def _rows(self, query: sa.Select[Any] | sa.CompoundSelect[Any]) -> Sequence[sa.Row[Any]]:
-        with self._translated_errors("read"), self._engine.connect() as connection:
+        with self._database.reading() as connection:
             return connection.execute(query).all()
 
     def _decision_of(self, row: sa.Row[Any]) -> Decision:
@@ -432,26 +410,6 @@ class SqlDecisionStore:
                 refused_at=row.issued_at.replace(tzinfo=UTC),
             )
 
-    @contextmanager
-    def _translated_errors(self, action: str) -> Iterator[None]:
-        """Translate the library's errors into the port's, naming the store and the action."""
-        try:
-            yield
-        except DBAPIError as cause:
-            passing = isinstance(cause, OperationalError | IntegrityError) or cause.connection_invalidated
-            message = f"could not {action} the decision store {self._name}: {cause.orig}"
-            raise (UnavailableError if passing else RejectedError)(message) from cause
-        except PoolTimeoutError as cause:
-            waited = f"all {_CONNECTIONS} connections were in use for {_CONNECTION_TIMEOUT_SECONDS:g} s"
-            message = f"could not {action} the decision store {self._name}: {waited}; ask again, or with fewer at once"
-            raise UnavailableError(message) from cause
-        except CommandError as cause:
-            message = f"the decision store {self._name} was written by a newer lagcast ({cause}); install that version"
-            raise RejectedError(message) from cause
-        except SQLAlchemyError as cause:
-            message = f"could not {action} the decision store {self._name}: {cause}"
-            raise RejectedError(message) from cause
-
 
 def sqlite_url(path: Path) -> str:
     """The store URL of a SQLite file.
@@ -460,80 +418,6 @@ def sqlite_url(path: Path) -> str:
     'sqlite:////var/lib/lagcast/decisions.sqlite'
     """
     return f"sqlite:///{path}"
-
-
-def _engine(url: str) -> sa.Engine:
-    try:
-        parsed = sa.make_url(url)
-        is_sqlite = parsed.get_backend_name() == "sqlite"
-        waits = {"lock_timeout": LOCK_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": _ABANDONED_AFTER_SECONDS}
-        arguments: dict[str, Any] = {"timeout": LOCK_TIMEOUT_SECONDS}
-        if not is_sqlite:
-            arguments = {
-                "options": " ".join(f"-c {name}={seconds}s" for name, seconds in waits.items()),
-                "connect_timeout": _CONNECT_TIMEOUT_SECONDS,
-                "keepalives_idle": _SILENCE_SECONDS,
-                "tcp_user_timeout": _SILENCE_SECONDS * 1000,
-            }
-        engine = sa.create_engine(parsed, connect_args=arguments, **_pool(parsed))
-    except (SQLAlchemyError, ImportError) as cause:
-        message = (
-            f"the store URL does not open a database: {cause}; give one such as sqlite:////var/lib/lagcast/decisions.sqlite"
-            ", or postgresql+psycopg://USER@HOST/DATABASE with pip install 'lagcast[postgres]'"
-        )
-        raise RejectedError(message) from cause
-    if is_sqlite:
-        if parsed.database:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-        sa.event.listen(engine, "begin", _begin_sqlite)
-    elif engine.dialect.driver == "psycopg":
-        sa.event.listen(engine, "do_connect", _connect_postgres)
-    return engine
-
-
-def _pool(url: sa.URL) -> dict[str, Any]:
-    """The options of the pool; a database in memory has its one connection, and no pool."""
-    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        return {}
-    # A connection of before a restart of the database is replaced, and not used.
-    return {
-        "pool_pre_ping": True,
-        "pool_size": _CONNECTIONS,
-        "max_overflow": 0,
-        "pool_timeout": _CONNECTION_TIMEOUT_SECONDS,
-    }
-
-
-def _prepare_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own connection
-    # The driver's own transactions would leave DDL outside of them; ours begin explicitly below.
-    connection.isolation_level = None
-    # Readers never wait for the writer, nor the writer for readers; commits still reach the disk (synchronous=FULL).
-    connection.execute("PRAGMA journal_mode=WAL")
-
-
-def _connect_postgres(_dialect: object, _record: object, words: Sequence[Any], named: Mapping[str, Any]) -> object:
-    from recommender.adapters.store_postgres import Connection  # noqa: PLC0415  # psycopg is an extra
-
-    return Connection.connect(*words, **named)
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    connection.exec_driver_sql(str(connection.get_execution_options().get("begin_with", "BEGIN")))
-
-
-def _migrate(connection: sa.Connection) -> None:
-    if connection.dialect.driver == "psycopg":
-        # It may rewrite a large table. The connection is closed afterwards, and its patience ends with it.
-        connection.connection.driver_connection.answer_seconds = _MIGRATED_WITHIN_SECONDS  # type: ignore[union-attr]  # ours
-        connection.detach()
-    # Two processes that open a new file at once must not both create the table: the second one waits, then finds it.
-    connection = connection.execution_options(begin_with="BEGIN IMMEDIATE")
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.attributes["connection"] = connection
-    with connection.begin():
-        command.upgrade(config, "head")
 
 
 def _row(decision: Decision) -> dict[str, Any]:

@@ -656,7 +656,7 @@ class TestSqlStore(DecisionStoreContract):
         old.save(refusal(group="refused"))
         config = Config()
         config.set_main_option("script_location", str(Path(store_sql.__file__).parent / "migrations"))
-        with old._engine.connect() as connection, connection.begin():
+        with old._database.engine.connect() as connection, connection.begin():
             config.attributes["connection"] = connection
             command.downgrade(config, "0001")
         old.close()
@@ -677,7 +677,7 @@ class TestSqlStore(DecisionStoreContract):
         self, store: SqlDecisionStore, advice: MakeAdvice
     ) -> None:
         """An account that was ahead of the advice, or behind it, would be another one than the advice was made from."""
-        with store._engine.begin() as connection:
+        with store._database.engine.begin() as connection:
             connection.execute(
                 sa.text("CREATE TRIGGER full BEFORE INSERT ON decisions BEGIN SELECT RAISE(ABORT, 'disk full'); END")
             )
@@ -689,7 +689,7 @@ class TestSqlStore(DecisionStoreContract):
 
     def test_all_moves_are_kept_or_none(self, store: SqlDecisionStore, graded_move: MakeMove) -> None:
         """The first of two moves is not kept if the second cannot be written."""
-        with store._engine.begin() as connection:
+        with store._database.engine.begin() as connection:
             limit = "CREATE TRIGGER full BEFORE INSERT ON outcomes WHEN (SELECT count(*) FROM outcomes) = 1"
             connection.execute(sa.text(f"{limit} BEGIN SELECT RAISE(ABORT, 'disk full'); END"))
         with pytest.raises(UnavailableError, match="disk full"):
@@ -706,7 +706,7 @@ class TestSqlStore(DecisionStoreContract):
                 cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
                 plans.append(" ".join(str(step[-1]) for step in cursor.fetchall()))
 
-        sa.event.listen(store._engine, "before_cursor_execute", explain)
+        sa.event.listen(store._database.engine, "before_cursor_execute", explain)
         store.latest_page(after=("a", "b"), limit=50)
         store.latest("a", "b")
         store.latest_recommendation("a", "b")
@@ -746,7 +746,7 @@ class TestSqlStore(DecisionStoreContract):
         later = advice(recommendation_id="r-9", issued_at=advice().issued_at + MINUTE)
         store.save(later)
         store.keep_outcomes([graded_move(), graded_move(graded_at=graded_move().graded_at + MINUTE)])
-        with store._engine.begin() as connection:
+        with store._database.engine.begin() as connection:
             connection.execute(sa.text("UPDATE decisions SET document = '{}' WHERE id = 'r-9'"))
             connection.execute(sa.text("UPDATE outcomes SET document = '{' WHERE rowid = 1"))
         first, broken, last = store.latest_page()
@@ -767,7 +767,7 @@ class TestSqlStore(DecisionStoreContract):
 
     def test_a_store_of_a_newer_version_is_one_sentence(self, store: SqlDecisionStore, path: Path) -> None:
         """It was told as a bug of ours."""
-        with store._engine.begin() as connection:
+        with store._database.engine.begin() as connection:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
         with pytest.raises(RejectedError, match=r"decisions\.sqlite was written by a newer lagcast .*9999"):
             SqlDecisionStore(sqlite_url(path))
@@ -781,7 +781,7 @@ class TestSqlStore(DecisionStoreContract):
         def no_room(connection: Any, *_: object) -> None:  # noqa: ANN401  # the driver's own
             connection.execute(limit[0])
 
-        sa.event.listen(store._engine, "checkout", no_room)
+        sa.event.listen(store._database.engine, "checkout", no_room)
         decisions = [advice(recommendation_id=f"r-{n}", issued_at=START + n * MINUTE) for n in range(100)]
         with pytest.raises(UnavailableError, match=r"could not save to the decision store .*disk is full"):
             list(map(store.save, decisions))
@@ -793,11 +793,11 @@ class TestSqlStore(DecisionStoreContract):
         self, store: SqlDecisionStore, path: Path, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Forty readers of metrics took the loop's connections, and it ended."""
-        monkeypatch.setattr("recommender.adapters.store_sql._CONNECTION_TIMEOUT_SECONDS", 0.1)
+        monkeypatch.setattr("recommender.adapters.database._CONNECTION_TIMEOUT_SECONDS", 0.1)
         readers = SqlDecisionStore(sqlite_url(path))
         with ExitStack() as taken:
             for _ in range(5):
-                taken.enter_context(readers._engine.connect())
+                taken.enter_context(readers._database.engine.connect())
             with pytest.raises(UnavailableError, match="all 5 connections were in use for"):
                 readers.groups()
             store.save(advice())
