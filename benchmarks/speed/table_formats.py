@@ -33,6 +33,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 from pyspark.sql import DataFrame, SparkSession
 
 from forecasting.columns import GROUP_INTERVALS
+from recommender.adapters import arrow_rows
 
 DAY = datetime(2026, 5, 4, tzinfo=UTC)
 ROUND = timedelta(seconds=15)
@@ -46,15 +47,8 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "2g",
 }
-_TYPES = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
-SCHEMA = pa.schema([pa.field(column.name, _TYPES[column.kind], column.nullable) for column in GROUP_INTERVALS])
+# Other formats keep which columns may be null.
+SCHEMA = pa.schema([arrow_rows.SCHEMA.field(column.name).with_nullable(column.nullable) for column in GROUP_INTERVALS])
 
 
 def rows_at(first: int, rounds: int, *, groups: int) -> pa.Table:
