@@ -1,4 +1,4 @@
-"""Decisions and graded moves in SQL: SQLite, or PostgreSQL for several replicas; opening updates the schema."""
+"""Decisions, graded moves, holds and accounts in SQL: the queries of the store."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from forecasting.refusal import Refusal
-from recommender.adapters.database import Database
 from recommender.adapters.documents import (
     from_document,
     from_outcome_document,
@@ -18,6 +17,7 @@ from recommender.adapters.documents import (
     to_document,
     to_outcome_document,
 )
+from recommender.adapters.store_database import Database
 from recommender.borders import Borders
 from recommender.concern import CONCERNS, paid_per_hour, saving_per_hour, urgency_of
 from recommender.deciding.hold import Hold, HoldScope

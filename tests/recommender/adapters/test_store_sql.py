@@ -793,7 +793,7 @@ class TestSqlStore(DecisionStoreContract):
         self, store: SqlDecisionStore, path: Path, advice: MakeAdvice, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Forty readers of metrics took the loop's connections, and it ended."""
-        monkeypatch.setattr("recommender.adapters.database._CONNECTION_TIMEOUT_SECONDS", 0.1)
+        monkeypatch.setattr("recommender.adapters.store_database._CONNECTION_TIMEOUT_SECONDS", 0.1)
         readers = SqlDecisionStore(sqlite_url(path))
         with ExitStack() as taken:
             for _ in range(5):
