@@ -20,7 +20,7 @@ them after each reading. The page is made from one JSON document, which one comm
     python -m benchmarks.fleet --page FILE > docs/fleet.md
 
 - **Where and when.** {measured_at}, commit {commit}, one Kafka broker on loopback, a machine with {processors}
-  processors (mean load {mean_load:.1f}: broker, Spark and the sender of samples are on it too).
+  processors (mean load {mean_load:.1f} in the measured minutes: broker, Spark and the sender of samples are on it too).
 - **What runs.** `lagcast up` and `lagcast land` as users start them, with the store of a user who sets none (SQLite),
   and Kafka as the place of publication. The samples come on a topic, as from a collector elsewhere; `land` writes them
   to files, and Spark makes rows of them.
@@ -47,6 +47,11 @@ WORDS = """\
   Kafka are processes of their own.
 - *Reading to advice* is from a reading of a group to the first advice on Kafka that uses it, of {samples:,} readings.
 - *All changed at once* is from the first reading of the higher load to the last group's advice that uses it.
+"""
+
+STARTS = """\
+Other work on the machine makes starts longer, and is not in the mean load: [Run it](operations.md#decide) has seconds
+of starts with and without such work.
 """
 
 
@@ -83,6 +88,7 @@ def page_of(document: Document, *, picture: Path) -> str:
         *_pictured(document, picture),
         "## Beside them\n",
         table(("figure", "measured"), others),
+        STARTS,
     ]
     return aged("\n".join(page), document)
 
